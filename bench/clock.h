@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT
+ * clock.h: the one clock of the benchmark. */
+#ifndef BENCH_CLOCK_H
+#define BENCH_CLOCK_H
+
+#include <time.h>
+
+/* Seconds since some fixed point; never goes backwards. */
+static inline double bench_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT
+ * job.c: runs a case (job.h). */
+#include "job.h"
+
+#include "textbook.h"
+#include "verify.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+int bench_engine_create(bench_engine *e, bench_ceilings *ceilings, const char *isa, int threads) {
+    *e = (bench_engine){.threads = threads};
+    const rapt_context_options options = {.threads = threads, .isa = isa};
+    if (rapt_context_create(&e->context, &options) != RAPT_OK) {
+        fprintf(stderr, "rapt-bench: %s\n", rapt_context_message(e->context));
+        return 0;
+    }
+    e->isa = rapt_context_isa(e->context);
+    const bench_ceiling_kernel *kernel = bench_ceiling_kernel_for(e->isa);
+    e->ceiling = kernel ? bench_ceiling_get(ceilings, kernel, threads) : NULL;
+    if (!e->ceiling) {
+        fprintf(stderr, "rapt-bench: no ceiling for %s on %d threads\n", e->isa, threads);
+        return 0;
+    }
+    return 1;
+}
+
+void bench_engine_destroy(bench_engine *e) {
+    rapt_context_destroy(e->context);
+    *e = (bench_engine){0};
+}
+
+static void call_textbook(bench_job *job) {
+    const bench_problem *p = &job->c->problem;
+    bench_textbook(p->batch * p->q_heads, p->queries, p->head_dim, p->form == BENCH_CAUSAL,
+                   job->c->q.data, job->c->k.data, job->c->v.data, job->scores, job->c->out.data);
+}
+
+void bench_job_call(void *argument) {
+    bench_job *job = argument;
+    if (job->scores) {
+        call_textbook(job);
+    } else if (job->status == RAPT_OK) {
+        job->status = rapt_attention_forward(job->context, &job->c->what, &job->c->operands);
+    }
+}
+
+int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine) {
+    const bench_problem *p = &c->problem;
+    rapt_attention_info info = {0};
+    *job = (bench_job){.c = c, .context = engine->context};
+    job->status = rapt_attention_forward_info(engine->context, &c->what, &c->operands, &info);
+    job->gflop = 1e-9 * info.flops;
+    if (p->pass == BENCH_TEXTBOOK) {
+        job->scores = malloc((size_t)(p->queries * p->queries) * sizeof *job->scores);
+        if (!job->scores) {
+            fprintf(stderr, "rapt-bench: out of memory\n");
+            return 0;
+        }
+    }
+    bench_case_spoil_output(c);
+    bench_job_call(job);
+    if (job->status != RAPT_OK) {
+        fprintf(stderr, "rapt-bench: %s\n", rapt_context_message(engine->context));
+        return 0;
+    }
+    const double error = bench_verify(c);
+    if (!(error <= 1)) {
+        fprintf(stderr, "rapt-bench: wrong result, error %.3g times the tolerance\n", error);
+        return 0;
+    }
+    return 1;
+}
+
+void bench_job_destroy(bench_job *job) { free(job->scores); }

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: MIT
+ * job.h: a case and who computes it: the library on one instruction set and thread count, or the
+ * textbook loops. What is verified and what is timed is the same call. */
+#ifndef BENCH_JOB_H
+#define BENCH_JOB_H
+
+#include "case.h"
+#include "ceiling.h"
+
+/* The library, ready to run, and the ceiling that binds it. */
+typedef struct bench_engine {
+    rapt_context *context;
+    const char *isa;
+    int threads;
+    bench_ceiling *ceiling;
+} bench_engine;
+
+/* isa null: the library's choice. Prints what is wrong to standard error and returns 0 then. */
+int bench_engine_create(bench_engine *engine, bench_ceilings *ceilings, const char *isa,
+                        int threads);
+void bench_engine_destroy(bench_engine *engine);
+
+typedef struct bench_job {
+    bench_case *c;
+    rapt_context *context;
+    float *scores; /* of the textbook loops */
+    rapt_status status;
+    double gflop; /* of one call: 2 * visible pairs * (D + Dv) * 1e-9 */
+} bench_job;
+
+/* Makes the job and verifies its result. Returns 1 if it may be timed; otherwise says why on
+ * standard error. To be destroyed in both cases. */
+int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine);
+void bench_job_destroy(bench_job *job);
+
+/* Computes the case once; `job` is a bench_job. */
+void bench_job_call(void *job);
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * measure.c: the timing loop and its statistics (measure.h). */
+#include "measure.h"
+
+#include "clock.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const double sample_seconds = 3e-3;
+enum { ENOUGH_KEPT = 5 };
+
+static int quiet(const bench_sample *sample, double best) {
+    const double least = BENCH_CEILING_QUIET * best;
+    return sample->before >= least && sample->after >= least;
+}
+
+static int count_quiet(const bench_samples *samples, double best) {
+    int kept = 0;
+    for (int i = 0; i < samples->count; i++) { kept += quiet(&samples->item[i], best); }
+    return kept;
+}
+
+/* Seconds per call, over `calls` calls. */
+static double time_calls(void (*call)(void *), void *argument, long calls) {
+    const double start = bench_now();
+    for (long i = 0; i < calls; i++) { call(argument); }
+    return (bench_now() - start) / (double)calls;
+}
+
+static long calls_per_sample(void (*call)(void *), void *argument) {
+    for (long calls = 1;; calls *= 2) {
+        const double seconds = time_calls(call, argument, calls);
+        if (seconds * (double)calls >= sample_seconds) {
+            return (long)ceil(sample_seconds / seconds);
+        }
+    }
+}
+
+void bench_measure(bench_ceiling *ceiling, void (*call)(void *), void *argument, double budget,
+                   bench_samples *samples) {
+    const int count_before = count_quiet(samples, ceiling->best);
+    const double start = bench_now();
+    const long calls = calls_per_sample(call, argument);
+    double before = bench_ceiling_burst(ceiling);
+    while (samples->count < BENCH_SAMPLES) {
+        bench_sample *sample = &samples->item[samples->count++];
+        sample->before = before;
+        sample->seconds = time_calls(call, argument, calls);
+        sample->after = before = bench_ceiling_burst(ceiling);
+        const double spent = bench_now() - start;
+        const int kept = count_quiet(samples, ceiling->best) - count_before;
+        if (spent > 4 * budget || (spent > budget && kept >= ENOUGH_KEPT)) { break; }
+    }
+}
+
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Linear between the two nearest of n > 0 sorted values. */
+static double quantile(const double *sorted, int n, double q) {
+    const double at = q * (n - 1);
+    const int low = (int)at, high = low + 1 < n ? low + 1 : low;
+    return sorted[low] + (at - low) * (sorted[high] - sorted[low]);
+}
+
+bench_summary bench_summarise(const bench_samples *samples, const bench_ceiling *ceiling,
+                              double work) {
+    bench_summary summary = {0, samples->count, NAN, NAN, NAN, NAN};
+    double *seconds = malloc(2 * BENCH_SAMPLES * sizeof *seconds), *share = seconds + BENCH_SAMPLES;
+    int n = 0;
+    for (int i = 0; seconds && i < samples->count; i++) {
+        const bench_sample *s = &samples->item[i];
+        if (quiet(s, ceiling->best)) {
+            seconds[n] = s->seconds;
+            share[n++] = work / s->seconds / (0.5 * (s->before + s->after));
+        }
+    }
+    if (n > 0) {
+        qsort(seconds, (size_t)n, sizeof *seconds, ascending);
+        qsort(share, (size_t)n, sizeof *share, ascending);
+        summary.kept = n;
+        summary.set_aside = samples->count - n;
+        summary.best_seconds = seconds[0];
+        summary.seconds = quantile(seconds, n, 0.5);
+        summary.share = quantile(share, n, 0.5);
+        summary.spread =
+            (quantile(seconds, n, 0.75) - quantile(seconds, n, 0.25)) / summary.seconds;
+    }
+    free(seconds);
+    return summary;
+}
+
+bench_summary bench_summarise_ceiling(const bench_ceiling *ceiling) {
+    static bench_samples samples;
+    const double work =
+        1e-9 * ceiling->kernel->work_per_iteration * (double)ceiling->iterations * ceiling->threads;
+    samples.count =
+        ceiling->bursts < BENCH_CEILING_BURSTS ? (int)ceiling->bursts : BENCH_CEILING_BURSTS;
+    for (int i = 0; i < samples.count; i++) {
+        const double rate = ceiling->rate[i];
+        samples.item[i] = (bench_sample){work / rate, rate, rate};
+    }
+    return bench_summarise(&samples, ceiling, work);
+}

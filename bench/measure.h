@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * measure.h: the timing loop. Short samples of the work, each between two bursts of its ceiling;
+ * what is reported is the median over the samples whose bursts show a quiet core. */
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
+
+#include "ceiling.h"
+
+enum { BENCH_SAMPLES = BENCH_CEILING_BURSTS };
+
+typedef struct bench_sample {
+    double seconds;       /* of one call */
+    double before, after; /* rates of the bursts on either side */
+} bench_sample;
+
+/* Zero-initialised is empty; measuring again adds to it. */
+typedef struct bench_samples {
+    int count;
+    bench_sample item[BENCH_SAMPLES];
+} bench_samples;
+
+/* Medians over the kept samples; NaN if there are none. */
+typedef struct bench_summary {
+    int kept, set_aside;
+    double seconds, best_seconds; /* of one call */
+    double share;                 /* rate / mean of the two bursts */
+    double spread;                /* interquartile range of the time, divided by its median */
+} bench_summary;
+
+/* Calls `call(argument)` for about `budget` seconds: longer, up to four times, while fewer than
+ * five samples are kept. A sample is as many calls as take 3 ms, or one longer call. */
+void bench_measure(bench_ceiling *ceiling, void (*call)(void *), void *argument, double budget,
+                   bench_samples *samples);
+
+/* `work` per call, in 1e9 units of the ceiling. */
+bench_summary bench_summarise(const bench_samples *samples, const bench_ceiling *ceiling,
+                              double work);
+
+/* The same over the ceiling's own bursts; `seconds` are of one burst. */
+bench_summary bench_summarise_ceiling(const bench_ceiling *ceiling);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT
+ * predict.c: list scheduling of the library's task costs (predict.h). */
+#include "predict.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* When the last of n tasks ends; NaN if memory ran out. */
+static double makespan(const double *costs, int64_t n, int threads) {
+    double *busy_until = calloc((size_t)threads, sizeof *busy_until);
+    double end = busy_until ? 0 : NAN;
+    for (int64_t task = 0; busy_until && task < n; task++) {
+        int first_free = 0;
+        for (int t = 1; t < threads; t++) {
+            first_free = busy_until[t] < busy_until[first_free] ? t : first_free;
+        }
+        busy_until[first_free] += costs[task];
+        end = fmax(end, busy_until[first_free]);
+    }
+    free(busy_until);
+    return end;
+}
+
+/* Makespan of the tasks that a context with this many threads would make. */
+static double predict(const bench_case *c, const char *isa, int threads) {
+    const rapt_context_options options = {.threads = threads, .isa = isa};
+    rapt_context *context = NULL;
+    rapt_attention_info info = {0};
+    double *costs = NULL, end = NAN;
+    if (rapt_context_create(&context, &options) == RAPT_OK &&
+        rapt_attention_forward_info(context, &c->what, &c->operands, &info) == RAPT_OK) {
+        costs = malloc((size_t)info.tasks * sizeof *costs);
+    }
+    if (costs && rapt_attention_forward_tasks(context, &c->what, &c->operands, costs, info.tasks) ==
+                     RAPT_OK) {
+        end = makespan(costs, info.tasks, info.threads);
+    }
+    free(costs);
+    rapt_context_destroy(context);
+    return end;
+}
+
+double bench_predict_speedup(const bench_case *c, const char *isa, int threads) {
+    return predict(c, isa, 1) / predict(c, isa, threads);
+}

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Builds the whole library for AArch64 Linux and runs the plain test programs and the examples under
+# qemu-aarch64. Nothing is installed: SLEEF's arm64 packages are unpacked into build/aarch64-sysroot.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+sysroot=$PWD/build/aarch64-sysroot
+
+# apt with lists of its own that know arm64 as well; the system's apt is not touched.
+fetch_sleef() {
+    local work
+    work=$(mktemp -d)
+    mkdir -p "$work/lists/partial" "$work/cache/archives/partial" "$sysroot"
+    local apt=(apt-get -qq -o APT::Architectures::=arm64 -o "APT::Architectures::=$(dpkg --print-architecture)"
+        -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User=)
+    "${apt[@]}" update
+    (cd "$work" && "${apt[@]}" download libsleef3:arm64 libsleef-dev:arm64)
+    for package in "$work"/*.deb; do dpkg -x "$package" "$sysroot"; done
+    rm -rf "$work"
+}
+
+[[ -e $sysroot/usr/lib/aarch64-linux-gnu/libsleef.so ]] || fetch_sleef
+
+cmake -S . -B build/aarch64 -G Ninja -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64-linux-gnu.cmake" \
+    -DCMAKE_BUILD_TYPE=Release -DRAPT_WERROR=ON
+cmake --build build/aarch64
+(cd build/aarch64 && ctest --output-on-failure --no-tests=error "$@")

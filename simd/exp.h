@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT
+ * exp.h: exp(x) for x <= 0, inline, for the fused kernels, where a call would clobber every vector
+ * register. Elsewhere the word is vf_exp (SLEEF); either can take the other's place.
+ *
+ * x = k ln 2 + r with |r| <= ln(2)/2; exp(r) by a polynomial of degree 6; times 2^k. Error <= 1 ulp
+ * for every float <= 0 (tests/test_exp.c goes through all of them); exactly 0 for -inf and wherever
+ * the result would be below 2^-126; NaN stays NaN; the same bits on every instruction set with
+ * fused multiply-add. Method: Cody and Waite 1980, chapter 6. */
+#include "common.h"
+#include "kernels.h"
+
+RAPTI_INLINE vf vf_exp_nonpositive(vf x) {
+    /* adding 1.5 * 2^23 rounds to an integer; 127 more leaves k + 127 in the low bits */
+    const vf round = vf_set1(12582912.0f + 127.0f);
+    const vf biased = vf_fma(x, vf_set1(1.44269504f), round);
+    const vf k = vf_sub(biased, round);
+    vf r = vf_fnma(k, vf_set1(0.693145752f), x); /* ln 2 in two parts: k times the first is exact */
+    r = vf_fnma(k, vf_set1(1.42860677e-6f), r);
+    vf y = vf_set1(1.38888892e-3f);
+    y = vf_fma(y, r, vf_set1(8.33333377e-3f));
+    y = vf_fma(y, r, vf_set1(4.16666679e-2f));
+    y = vf_fma(y, r, vf_set1(1.66666672e-1f));
+    y = vf_fma(y, r, vf_set1(0.5f));
+    y = vf_fma(y, r, vf_set1(1.0f));
+    y = vf_fma(y, r, vf_set1(1.0f));
+    y = vf_mul(y, vf_pow2_from_bits(biased));
+    return vf_select(vf_lt(x, vf_set1(-87.3365402f)), vf_zero(), y);
+}
+
+static void exp_nonpositive(const float *x, float *y, int64_t n) {
+    int64_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES) {
+        vf_store(y + i, vf_exp_nonpositive(vf_load(x + i)));
+    }
+    if (i < n) { vf_store_n(y + i, (int)(n - i), vf_exp_nonpositive(vf_load_n(x + i, (int)(n - i)))); }
+}
+
+static void exp_any(const float *x, float *y, int64_t n) {
+    int64_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES) { vf_store(y + i, vf_exp(vf_load(x + i))); }
+    if (i < n) { vf_store_n(y + i, (int)(n - i), vf_exp(vf_load_n(x + i, (int)(n - i)))); }
+}

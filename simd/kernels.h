@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT
+ * kernels.h: the table of kernels that each instruction set exports, with the contract of each.
+ * Kernels are pure functions on tiles: no allocation, no threads, no globals, no errors.
+ *
+ * "Lane vector": `lanes` consecutive floats, one query each. A score tile S[key][query] holds a row
+ * of one or more lane vectors per key; `ld` is the distance between rows in floats. */
+#ifndef RAPTI_KERNELS_H
+#define RAPTI_KERNELS_H
+
+#include <stdint.h>
+
+/* No row has more lanes, no group more lane vectors. */
+enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
+
+/* C[i][j] = sum_k A[i,k] * B[k][j], i < rows, k < inner, j < vectors * lanes. */
+typedef struct rapti_product {
+    const float *a; /* A[i,k] at a[i * a_row + k * a_k], any strides */
+    int64_t a_row, a_k;
+    const float *b; /* B[k][j] at b[k * b_k + j] */
+    int64_t b_k;
+    float *c; /* C[i][j] at c[i * c_row + j] */
+    int64_t c_row;
+    const float *factor; /* product_add: one number per row */
+    int64_t rows, inner, vectors;
+} rapti_product;
+
+/* The running state of the online softmax, one number per query. */
+typedef struct rapti_softmax_state {
+    float *max;     /* largest score so far, -inf at the start */
+    float *sum;     /* sum of exp(score - max), 0 at the start */
+    float *rescale; /* out: factor that the last block put on everything before it */
+} rapti_softmax_state;
+
+typedef struct rapti_kernels {
+    const char *isa;
+    int32_t lanes;         /* floats per vector */
+    int32_t group_vectors; /* lane vectors in a full group of queries */
+    int32_t tile_rows;     /* rows of the widest register tile */
+    int32_t key_block;     /* keys per block */
+
+    /* C = A B; and C = factor[i] * C + A B, rows of C in cache. Sums run over k in order. */
+    void (*product)(const rapti_product *p);
+    void (*product_add)(const rapti_product *p);
+
+    /* The same as product_add (product if factor is null), slowly, leaving out the terms where
+     * seen[k * a_k + i * a_row] is -inf: a NaN in a B row that a query does not see stays out. */
+    void (*product_seen)(const rapti_product *p, const float *seen);
+
+    /* lanes_out[d * ld + lane] = scale * rows[lane][d * stride], d < size. */
+    void (*gather_lanes)(const float *const *rows, int64_t stride, int64_t size, float scale,
+                         float *lanes_out, int64_t ld);
+
+    /* One lane vector of scores, keys [from, to): -inf where key < begin[lane] or >= end[lane]. */
+    void (*hide_outside)(float *s, int64_t ld, int64_t from, int64_t to, const int32_t *begin,
+                         const int32_t *end);
+
+    /* One lane vector, keys [from, to): -inf where rows[lane][key * stride] is 0 (mask) or -inf
+     * (bias), else the score plus the bias. Hidden scores are replaced, whatever they held. */
+    void (*apply_mask)(const uint8_t *const *rows, int64_t stride, int64_t from, int64_t to,
+                       float *s, int64_t ld);
+    void (*apply_bias)(const float *const *rows, int64_t stride, int64_t from, int64_t to, float *s,
+                       int64_t ld);
+
+    /* One lane vector of scores: S[key] = exp(S[key] - max) for keys [begin, end), 0 for the other
+     * keys of [from, to); max, sum and rescale brought up to date. A lane whose scores so far are
+     * all -inf keeps max -inf and sum 0. */
+    void (*softmax_block)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                          int64_t to, rapti_softmax_state state);
+
+    /* out[lane][c * stride] = o[lane * ld + c] / sum[lane] (0 where sum is 0), c < size, for the
+     * first `count` lanes; lse[lane] = max + ln(sum) for all lanes. */
+    void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size,
+                        rapti_softmax_state state, float *const *out, int64_t stride, float *lse);
+
+    /* packed[r * ld + c] = rows[r * row + c * column], c < size, then zeros up to a multiple of
+     * `lanes`. */
+    void (*pack_rows)(const float *rows, int64_t row, int64_t column, int64_t count, int64_t size,
+                      float *packed, int64_t ld);
+
+    /* 1 if all of rows[r * row + c], c < vectors * lanes, are finite. */
+    int (*all_finite)(const float *rows, int64_t row, int64_t count, int64_t vectors);
+
+    /* y[i] = exp(x[i]), i < n: the word of the fused kernels (x <= 0 only), and SLEEF's. */
+    void (*exp_nonpositive)(const float *x, float *y, int64_t n);
+    void (*exp)(const float *x, float *y, int64_t n);
+} rapti_kernels;
+
+#endif

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * product.h: the one matrix product, C[i][j] (+)= sum_k A[i,k] * B[k][j].
+ *
+ * A is read by broadcast from wherever it lies, with any two strides; the rows of B are contiguous
+ * vectors; a tile of C stays in registers over the whole of k. See src/README.md for who uses it. */
+#include "common.h"
+#include "kernels.h"
+
+enum { PREFETCH_FLOATS = 16 }; /* a cache line */
+
+/* One tile: rows x vectors accumulators. Literal sizes and full unrolling keep them in registers.
+ * Prefetch: without `add`, A streams (keys of K): the rows of the next tile; with it, B streams
+ * (rows of V): the row a few ahead. */
+RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const float *b, float *c,
+                               const float *factor, const int rows, const int vectors,
+                               const int add) {
+    const int64_t a_row = p->a_row, a_k = p->a_k, b_k = p->b_k;
+    vf acc[16][4];
+    RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
+        RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) { acc[i][v] = vf_zero(); }
+    }
+    for (int64_t k = p->inner; k > 0;) {
+        const int64_t chunk = add || k < PREFETCH_FLOATS ? k : PREFETCH_FLOATS;
+        if (!add) {
+            RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) { vec_prefetch(a + (rows + i) * a_row); }
+        }
+        k -= chunk;
+        for (int64_t step = chunk; step > 0; step--) {
+            vf row[4];
+            if (add) {
+                RAPTI_UNROLL(4) for (int v = 0; v < vectors; v += PREFETCH_FLOATS / VEC_LANES) {
+                    vec_prefetch(b + 8 * b_k + v * VEC_LANES);
+                }
+            }
+            RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) { row[v] = vf_load(b + v * VEC_LANES); }
+            RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
+                const vf x = vf_set1(a[i * a_row]);
+                RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) {
+                    acc[i][v] = vf_fma(x, row[v], acc[i][v]);
+                }
+            }
+            a += a_k;
+            b += b_k;
+        }
+    }
+    RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
+        RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) {
+            float *out = c + i * p->c_row + v * VEC_LANES;
+            vf_store(out, add ? vf_fma(vf_set1(factor[i]), vf_load(out), acc[i][v]) : acc[i][v]);
+        }
+    }
+}
+
+/* All rows of a panel of 1 to 4 vectors: full tiles, then halves. `full` is literal. */
+RAPTI_INLINE void product_panel(const rapti_product *p, int64_t column, const int full,
+                                const int vectors, const int add) {
+    const float *b = p->b + column;
+    int64_t i = 0;
+#define RAPTI_TILE(rows)                                                                           \
+    product_tile(p, p->a + i * p->a_row, b, p->c + i * p->c_row + column,                          \
+                 add ? p->factor + i : 0, rows, vectors, add)
+    for (; i + full <= p->rows; i += full) { RAPTI_TILE(full); }
+    if (full > 8 && p->rows - i >= 8) {
+        RAPTI_TILE(8);
+        i += 8;
+    }
+    if (full > 4 && p->rows - i >= 4) {
+        RAPTI_TILE(4);
+        i += 4;
+    }
+    if (full > 2 && p->rows - i >= 2) {
+        RAPTI_TILE(2);
+        i += 2;
+    }
+    for (; i < p->rows; i++) { RAPTI_TILE(1); }
+#undef RAPTI_TILE
+}
+
+/* Wrappers of fixed size: one function per tile width, so that each gets registers of its own. */
+RAPTI_NOINLINE void product_1(const rapti_product *p, int64_t column) {
+    product_panel(p, column, TILE_ROWS_1, 1, 0);
+}
+RAPTI_NOINLINE void product_2(const rapti_product *p, int64_t column) {
+    product_panel(p, column, TILE_ROWS_2, 2, 0);
+}
+RAPTI_NOINLINE void product_3(const rapti_product *p, int64_t column) {
+    product_panel(p, column, TILE_ROWS_3, 3, 0);
+}
+RAPTI_NOINLINE void product_4(const rapti_product *p, int64_t column) {
+    product_panel(p, column, TILE_ROWS_4, 4, 0);
+}
+RAPTI_NOINLINE void product_add_1(const rapti_product *p, int64_t column) {
+    product_panel(p, column, TILE_ROWS_1, 1, 1);
+}
+RAPTI_NOINLINE void product_add_2(const rapti_product *p, int64_t column) {
+    product_panel(p, column, TILE_ROWS_2, 2, 1);
+}
+RAPTI_NOINLINE void product_add_3(const rapti_product *p, int64_t column) {
+    product_panel(p, column, TILE_ROWS_3, 3, 1);
+}
+RAPTI_NOINLINE void product_add_4(const rapti_product *p, int64_t column) {
+    product_panel(p, column, TILE_ROWS_4, 4, 1);
+}
+
+typedef void product_panel_fn(const rapti_product *p, int64_t column);
+
+/* Panels of at most TILE_COLUMN_VECTORS, none of them a lonely single vector if it can be helped. */
+static void product_columns(const rapti_product *p, product_panel_fn *const panel[5]) {
+    int64_t left = p->vectors;
+    for (int64_t column = 0; left > 0;) {
+        int64_t take = left < TILE_COLUMN_VECTORS ? left : TILE_COLUMN_VECTORS;
+        if (left == take + 1 && take > 2) { take--; }
+        panel[take](p, column);
+        column += take * VEC_LANES;
+        left -= take;
+    }
+}
+
+static void product(const rapti_product *p) {
+    product_panel_fn *const panel[5] = {0, product_1, product_2, product_3, product_4};
+    product_columns(p, panel);
+}
+
+static void product_add(const rapti_product *p) {
+    product_panel_fn *const panel[5] = {0, product_add_1, product_add_2, product_add_3,
+                                        product_add_4};
+    product_columns(p, panel);
+}
+
+/* The careful product: rows of B that query i does not see are left out instead of multiplied by
+ * their zero weight, which would make NaN of infinity. Same order of sums, same bits. */
+static void product_seen(const rapti_product *p, const float *seen) {
+    const float hidden = -__builtin_inff();
+    for (int64_t i = 0; i < p->rows; i++) {
+        for (int64_t j = 0; j < p->vectors * VEC_LANES; j += VEC_LANES) {
+            vf acc = vf_zero();
+            for (int64_t k = 0; k < p->inner; k++) {
+                const int64_t at = i * p->a_row + k * p->a_k;
+                if (seen[at] != hidden) {
+                    acc = vf_fma(vf_set1(p->a[at]), vf_load(p->b + k * p->b_k + j), acc);
+                }
+            }
+            float *c = p->c + i * p->c_row + j;
+            vf_store(c, p->factor ? vf_fma(vf_set1(p->factor[i]), vf_load(c), acc) : acc);
+        }
+    }
+}

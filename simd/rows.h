@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * rows.h: moving rows between the caller's tensors and tiles: queries into lanes, values into
+ * contiguous padded rows, finished outputs back. */
+#include "common.h"
+#include "kernels.h"
+
+static void gather_lanes(const float *const *rows, int64_t stride, int64_t size, float scale,
+                         float *lanes_out, int64_t ld) {
+    const vf factor = vf_set1(scale);
+    for (int64_t d = 0; d < size; d += VEC_LANES) {
+        const int64_t n = size - d < VEC_LANES ? size - d : VEC_LANES;
+        vf tile[VEC_LANES];
+        if (stride == 1 && n == VEC_LANES) {
+            RAPTI_UNROLL(16) for (int i = 0; i < VEC_LANES; i++) { tile[i] = vf_load(rows[i] + d); }
+        } else if (stride == 1) {
+            for (int i = 0; i < VEC_LANES; i++) { tile[i] = vf_load_n(rows[i] + d, (int)n); }
+        } else {
+            for (int i = 0; i < VEC_LANES; i++) {
+                float row[VEC_LANES] = {0};
+                for (int64_t j = 0; j < n; j++) { row[j] = rows[i][(d + j) * stride]; }
+                tile[i] = vf_load(row);
+            }
+        }
+        vf_transpose(tile);
+        for (int64_t j = 0; j < n; j++) {
+            vf_store(lanes_out + (d + j) * ld, vf_mul(tile[j], factor));
+        }
+    }
+}
+
+static void pack_rows(const float *rows, int64_t row, int64_t column, int64_t count, int64_t size,
+                      float *packed, int64_t ld) {
+    for (int64_t r = 0; r < count; r++, rows += row, packed += ld) {
+        int64_t c = 0;
+        if (column == 1) {
+            for (; c + VEC_LANES <= size; c += VEC_LANES) { vf_store(packed + c, vf_load(rows + c)); }
+            if (c < size) { vf_store(packed + c, vf_load_n(rows + c, (int)(size - c))); }
+        } else {
+            for (; c < size; c++) { packed[c] = rows[c * column]; }
+            for (; c % VEC_LANES; c++) { packed[c] = 0.0f; }
+        }
+    }
+}
+
+/* x * 0 is 0 for finite x and NaN otherwise, and NaN stays in a sum */
+static int all_finite(const float *rows, int64_t row, int64_t count, int64_t vectors) {
+    vf even = vf_zero(), odd = vf_zero();
+    for (int64_t r = 0; r < count; r++, rows += row) {
+        int64_t v = 0;
+        for (; v + 2 <= vectors; v += 2) {
+            even = vf_fma(vf_load(rows + v * VEC_LANES), vf_zero(), even);
+            odd = vf_fma(vf_load(rows + (v + 1) * VEC_LANES), vf_zero(), odd);
+        }
+        if (v < vectors) { even = vf_fma(vf_load(rows + v * VEC_LANES), vf_zero(), even); }
+    }
+    return vm_all(vf_eq(vf_add(even, odd), vf_zero()));
+}
+
+static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
+                        rapti_softmax_state state, float *const *out, int64_t stride, float *lse) {
+    const vf sum = vf_load(state.sum);
+    float inverse[VEC_LANES];
+    vf_store(inverse,
+             vf_select(vf_eq(sum, vf_zero()), vf_zero(), vf_div(vf_set1(1.0f), sum)));
+    vf_store(lse, vf_add(vf_load(state.max), vf_log(sum)));
+    for (int64_t i = 0; i < count; i++, o += ld) {
+        const vf factor = vf_set1(inverse[i]);
+        int64_t c = 0;
+        if (stride == 1) {
+            for (; c + VEC_LANES <= size; c += VEC_LANES) {
+                vf_store(out[i] + c, vf_mul(vf_load(o + c), factor));
+            }
+            if (c < size) { vf_store_n(out[i] + c, (int)(size - c), vf_mul(vf_load(o + c), factor)); }
+        } else {
+            for (; c < size; c++) { out[i][c * stride] = o[c] * inverse[i]; }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT
+ * softmax.h: the online softmax of one lane vector: queries lie in the lanes, keys run down memory,
+ * so maximum, exp and sum are plain vector operations and nothing is reduced across lanes.
+ *
+ *   m' = max(m, max_k S[k]);  P[k] = exp(S[k] - m');  rescale = exp(m - m');  l' = l rescale + sum P
+ *
+ * (Milakov and Gimelshein 2018). Sums of even and odd keys are kept apart, so that a row's bits do
+ * not depend on where a group's visible range begins. */
+#include "common.h"
+#include "exp.h"
+#include "kernels.h"
+
+RAPTI_INLINE vf block_max(const float *s, int64_t ld, int64_t begin, int64_t end, vf m) {
+    vf m1 = m, m2 = m, m3 = m;
+    int64_t k = begin;
+    for (; k + 4 <= end; k += 4) {
+        m = vf_max(m, vf_load(s + k * ld));
+        m1 = vf_max(m1, vf_load(s + (k + 1) * ld));
+        m2 = vf_max(m2, vf_load(s + (k + 2) * ld));
+        m3 = vf_max(m3, vf_load(s + (k + 3) * ld));
+    }
+    for (; k < end; k++) { m = vf_max(m, vf_load(s + k * ld)); }
+    return vf_max(vf_max(m, m1), vf_max(m2, m3));
+}
+
+/* P[k] in place of S[k]; returns the sum over the block. */
+RAPTI_INLINE vf block_exp(float *s, int64_t ld, int64_t begin, int64_t end, vf shift) {
+    vf even = vf_zero(), odd = vf_zero();
+    int64_t k = begin;
+    if ((k & 1) && k < end) {
+        odd = vf_exp_nonpositive(vf_sub(vf_load(s + k * ld), shift));
+        vf_store(s + k * ld, odd);
+        k++;
+    }
+    for (; k + 2 <= end; k += 2) {
+        const vf p0 = vf_exp_nonpositive(vf_sub(vf_load(s + k * ld), shift));
+        const vf p1 = vf_exp_nonpositive(vf_sub(vf_load(s + (k + 1) * ld), shift));
+        vf_store(s + k * ld, p0);
+        vf_store(s + (k + 1) * ld, p1);
+        even = vf_add(even, p0);
+        odd = vf_add(odd, p1);
+    }
+    if (k < end) {
+        const vf p = vf_exp_nonpositive(vf_sub(vf_load(s + k * ld), shift));
+        vf_store(s + k * ld, p);
+        even = vf_add(even, p);
+    }
+    return vf_add(even, odd);
+}
+
+static void softmax_block(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                          int64_t to, rapti_softmax_state state) {
+    const vf lowest = vf_set1(-__builtin_inff());
+    const vf old_max = vf_load(state.max);
+    const vf max = block_max(s, ld, begin, end, old_max);
+    /* a lane that saw nothing yet: subtract 0, since -inf - -inf would be NaN */
+    const vf shift = vf_select(vf_eq(max, lowest), vf_zero(), max);
+    const vf rescale = vf_exp_nonpositive(vf_sub(old_max, shift));
+    const vf sum = block_exp(s, ld, begin, end, shift);
+    vf_store(state.max, max);
+    vf_store(state.rescale, rescale);
+    vf_store(state.sum, vf_fma(vf_load(state.sum), rescale, sum));
+    for (int64_t k = from; k < begin; k++) { vf_store(s + k * ld, vf_zero()); }
+    for (int64_t k = end; k < to; k++) { vf_store(s + k * ld, vf_zero()); }
+}

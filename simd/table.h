@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT
+ * table.h: all kernel bodies for the vector words included before it, and their table
+ * rapti_kernels_<isa>, the one symbol that a stub source exports. */
+#include "kernels.h"
+#include "product.h"
+#include "rows.h"
+#include "softmax.h"
+#include "visibility.h"
+
+#define RAPTI_JOIN_(a, b) a##b
+#define RAPTI_JOIN(a, b) RAPTI_JOIN_(a, b)
+#define RAPTI_TEXT_(a) #a
+#define RAPTI_TEXT(a) RAPTI_TEXT_(a)
+
+enum {
+    TILE_ROWS = TILE_COLUMN_VECTORS == 4   ? TILE_ROWS_4
+                : TILE_COLUMN_VECTORS == 3 ? TILE_ROWS_3
+                                           : TILE_ROWS_2
+};
+_Static_assert((int)VEC_LANES <= (int)RAPTI_MAX_LANES, "wider vectors than kernels.h admits");
+_Static_assert((int)TILE_GROUP_VECTORS <= (int)RAPTI_MAX_GROUP_VECTORS, "larger groups than it admits");
+
+extern const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA);
+const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
+    .isa = RAPTI_TEXT(VEC_ISA),
+    .lanes = VEC_LANES,
+    .group_vectors = TILE_GROUP_VECTORS,
+    .tile_rows = TILE_ROWS,
+    .key_block = TILE_KEY_BLOCK,
+    .product = product,
+    .product_add = product_add,
+    .product_seen = product_seen,
+    .gather_lanes = gather_lanes,
+    .hide_outside = hide_outside,
+    .apply_mask = apply_mask,
+    .apply_bias = apply_bias,
+    .softmax_block = softmax_block,
+    .finish_rows = finish_rows,
+    .pack_rows = pack_rows,
+    .all_finite = all_finite,
+    .exp_nonpositive = exp_nonpositive,
+    .exp = exp_any,
+};

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT
+ * vec_scalar.h: the vector words in plain C: an array of lanes and loops over it. The portable row,
+ * and by other lane counts the test-only rows. What each word means is written in simd/README.md. */
+#ifndef RAPTI_VEC_SCALAR_H
+#define RAPTI_VEC_SCALAR_H
+
+#include "common.h"
+
+#include <sleef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifndef VEC_ISA
+#define VEC_ISA scalar
+enum { VEC_LANES = 4 };
+enum { TILE_ROWS_1 = 8, TILE_ROWS_2 = 6, TILE_ROWS_3 = 4, TILE_ROWS_4 = 3 };
+enum { TILE_GROUP_VECTORS = 2, TILE_COLUMN_VECTORS = 2, TILE_KEY_BLOCK = 128 };
+#endif
+
+typedef struct vf {
+    float lane[VEC_LANES];
+} vf;
+typedef struct vi {
+    int32_t lane[VEC_LANES];
+} vi;
+typedef struct vm {
+    int32_t lane[VEC_LANES]; /* 1 or 0 */
+} vm;
+
+#define EACH_LANE RAPTI_UNROLL(8) for (int lane = 0; lane < VEC_LANES; lane++)
+
+RAPTI_INLINE vf vf_set1(float x) {
+    vf r;
+    EACH_LANE r.lane[lane] = x;
+    return r;
+}
+RAPTI_INLINE vf vf_zero(void) { return vf_set1(0.0f); }
+RAPTI_INLINE vf vf_load(const float *p) {
+    vf r;
+    memcpy(&r, p, sizeof r);
+    return r;
+}
+RAPTI_INLINE void vf_store(float *p, vf x) { memcpy(p, &x, sizeof x); }
+RAPTI_INLINE vf vf_load_n(const float *p, int n) {
+    vf r = vf_zero();
+    memcpy(&r, p, (size_t)n * sizeof(float));
+    return r;
+}
+RAPTI_INLINE void vf_store_n(float *p, int n, vf x) { memcpy(p, &x, (size_t)n * sizeof(float)); }
+RAPTI_INLINE vf vf_add(vf a, vf b) {
+    EACH_LANE a.lane[lane] += b.lane[lane];
+    return a;
+}
+RAPTI_INLINE vf vf_sub(vf a, vf b) {
+    EACH_LANE a.lane[lane] -= b.lane[lane];
+    return a;
+}
+RAPTI_INLINE vf vf_mul(vf a, vf b) {
+    EACH_LANE a.lane[lane] *= b.lane[lane];
+    return a;
+}
+RAPTI_INLINE vf vf_div(vf a, vf b) {
+    EACH_LANE a.lane[lane] /= b.lane[lane];
+    return a;
+}
+RAPTI_INLINE vf vf_max(vf a, vf b) {
+    EACH_LANE a.lane[lane] = a.lane[lane] > b.lane[lane] ? a.lane[lane] : b.lane[lane];
+    return a;
+}
+RAPTI_INLINE vf vf_fma(vf a, vf b, vf c) { return vf_add(c, vf_mul(a, b)); }
+RAPTI_INLINE vf vf_fnma(vf a, vf b, vf c) { return vf_sub(c, vf_mul(a, b)); }
+
+RAPTI_INLINE vm vf_lt(vf a, vf b) {
+    vm m;
+    EACH_LANE m.lane[lane] = a.lane[lane] < b.lane[lane];
+    return m;
+}
+RAPTI_INLINE vm vf_eq(vf a, vf b) {
+    vm m;
+    EACH_LANE m.lane[lane] = a.lane[lane] == b.lane[lane];
+    return m;
+}
+RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) {
+    EACH_LANE no.lane[lane] = m.lane[lane] ? yes.lane[lane] : no.lane[lane];
+    return no;
+}
+RAPTI_INLINE vm vm_or(vm a, vm b) {
+    EACH_LANE a.lane[lane] |= b.lane[lane];
+    return a;
+}
+RAPTI_INLINE int vm_all(vm m) {
+    int all = 1;
+    EACH_LANE all &= m.lane[lane];
+    return all;
+}
+
+RAPTI_INLINE vi vi_set1(int32_t x) {
+    vi r;
+    EACH_LANE r.lane[lane] = x;
+    return r;
+}
+RAPTI_INLINE vi vi_load(const int32_t *p) {
+    vi r;
+    memcpy(&r, p, sizeof r);
+    return r;
+}
+RAPTI_INLINE vm vi_gt(vi a, vi b) {
+    vm m;
+    EACH_LANE m.lane[lane] = a.lane[lane] > b.lane[lane];
+    return m;
+}
+
+/* 2^k where the low bits of x's representation hold k + 127 */
+RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
+    uint32_t bits[VEC_LANES];
+    memcpy(bits, &x, sizeof x);
+    EACH_LANE bits[lane] <<= 23;
+    memcpy(&x, bits, sizeof x);
+    return x;
+}
+RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
+    vf r;
+    EACH_LANE r.lane[lane] = p[lane] ? 0.0f : -__builtin_inff();
+    return r;
+}
+RAPTI_INLINE void vec_prefetch(const float *p) { __builtin_prefetch(p); }
+
+RAPTI_INLINE vf vf_exp(vf x) {
+    EACH_LANE x.lane[lane] = Sleef_expf_u10(x.lane[lane]);
+    return x;
+}
+RAPTI_INLINE vf vf_log(vf x) {
+    EACH_LANE x.lane[lane] = Sleef_logf_u10(x.lane[lane]);
+    return x;
+}
+
+RAPTI_INLINE void vf_transpose(vf r[VEC_LANES]) {
+    for (int i = 0; i < VEC_LANES; i++) {
+        for (int j = i + 1; j < VEC_LANES; j++) {
+            const float x = r[i].lane[j];
+            r[i].lane[j] = r[j].lane[i];
+            r[j].lane[i] = x;
+        }
+    }
+}
+
+#endif

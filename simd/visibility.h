@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: MIT
+ * visibility.h: what hides a score or is added to it: limits of causal order, windows and lengths;
+ * boolean masks; additive biases. Each is a pass of its own over one lane vector of a score tile
+ * that lies in L1, run only when asked for. Hidden scores are replaced by -inf, never added to, so
+ * that a NaN in a hidden key is gone. */
+#include "common.h"
+#include "kernels.h"
+
+static void hide_outside(float *s, int64_t ld, int64_t from, int64_t to, const int32_t *begin,
+                         const int32_t *end) {
+    const vf hidden = vf_set1(-__builtin_inff());
+    const vi first = vi_load(begin), past = vi_load(end);
+    for (int64_t k = from; k < to; k++) {
+        const vm out = vm_or(vi_gt(first, vi_set1((int32_t)k)), vi_gt(vi_set1((int32_t)k + 1), past));
+        vf_store(s + k * ld, vf_select(out, hidden, vf_load(s + k * ld)));
+    }
+}
+
+/* rows of terms (query by key) turned into columns of the tile, at most VEC_LANES keys */
+RAPTI_INLINE void add_terms(vf terms[VEC_LANES], float *s, int64_t ld, int64_t keys) {
+    const vf hidden = vf_set1(-__builtin_inff());
+    vf_transpose(terms);
+    for (int64_t k = 0; k < keys; k++) {
+        const vf sum = vf_add(vf_load(s + k * ld), terms[k]);
+        vf_store(s + k * ld, vf_select(vf_eq(terms[k], hidden), hidden, sum));
+    }
+}
+
+static void apply_mask(const uint8_t *const *rows, int64_t stride, int64_t from, int64_t to,
+                       float *s, int64_t ld) {
+    for (int64_t k = from; k < to; k += VEC_LANES) {
+        const int64_t keys = to - k < VEC_LANES ? to - k : VEC_LANES;
+        vf terms[VEC_LANES];
+        if (stride == 1 && keys == VEC_LANES) {
+            for (int i = 0; i < VEC_LANES; i++) { terms[i] = vf_hidden_where_false(rows[i] + k); }
+        } else {
+            for (int i = 0; i < VEC_LANES; i++) {
+                uint8_t row[VEC_LANES] = {0};
+                for (int64_t j = 0; j < keys; j++) { row[j] = rows[i][(k + j) * stride]; }
+                terms[i] = vf_hidden_where_false(row);
+            }
+        }
+        add_terms(terms, s + k * ld, ld, keys);
+    }
+}
+
+static void apply_bias(const float *const *rows, int64_t stride, int64_t from, int64_t to, float *s,
+                       int64_t ld) {
+    for (int64_t k = from; k < to; k += VEC_LANES) {
+        const int64_t keys = to - k < VEC_LANES ? to - k : VEC_LANES;
+        vf terms[VEC_LANES];
+        if (stride == 1 && keys == VEC_LANES) {
+            for (int i = 0; i < VEC_LANES; i++) { terms[i] = vf_load(rows[i] + k); }
+        } else {
+            for (int i = 0; i < VEC_LANES; i++) {
+                float row[VEC_LANES] = {0};
+                for (int64_t j = 0; j < keys; j++) { row[j] = rows[i][(k + j) * stride]; }
+                terms[i] = vf_load(row);
+            }
+        }
+        add_terms(terms, s + k * ld, ld, keys);
+    }
+}

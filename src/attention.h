@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: MIT
+ * attention.h: an attention call after its checks, and the plan made for it. */
+#ifndef RAPTI_ATTENTION_H
+#define RAPTI_ATTENTION_H
+
+#include "context.h"
+
+/* A mask or bias seen as [batch, head, query, key], with stride 0 where it is broadcast. */
+typedef struct rapti_broadcast {
+    const void *data; /* null = absent */
+    int64_t stride[4];
+} rapti_broadcast;
+
+/* The keys [begin, end) that causal order, window and length leave to a query. */
+typedef struct rapti_range {
+    int64_t begin, end;
+} rapti_range;
+
+typedef struct rapti_problem {
+    int64_t batch, heads, kv_heads, queries, keys, dim, value_dim;
+    int64_t group; /* query heads per key/value head */
+    float scale;
+    int64_t shift; /* position(i) = i + shift */
+    int32_t causal;
+    rapt_window window;
+    rapt_tensor q, k, v, out, lse; /* lse.data null = absent */
+    rapti_broadcast mask, bias;
+    rapt_tensor key_lengths; /* data null = absent */
+} rapti_problem;
+
+/* Checks a call (attention.h of the public headers lists what is refused) and describes it.
+ * needs_data: 0 admits null data pointers. */
+rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *what,
+                                  const rapt_attention_operands *operands, int needs_data,
+                                  rapti_problem *problem);
+
+/* For query index i of batch item b. Both ends grow with i. May be empty with begin > end. */
+rapti_range rapti_attention_range(const rapti_problem *p, int64_t b, int64_t i);
+
+/* One piece of work: groups of queries of one batch item that share one key/value head. */
+typedef struct rapti_task {
+    int64_t batch, kv_head, first_group;
+    double cost; /* multiply-adds */
+} rapti_task;
+
+/* How the queries that share a key/value head, `group * queries` rows, are cut up.
+ * Row r is query r / group of head r % group of the group: rows near each other see nearly the same
+ * keys, and heads that share K and V fill the lanes together. */
+typedef struct rapti_plan {
+    const rapti_kernels *kernels;
+    int64_t rows;         /* per batch item and key/value head */
+    int64_t vectors;      /* lane vectors, the last one perhaps partly filled */
+    int64_t groups;       /* groups of up to kernels->group_vectors lane vectors */
+    int32_t task_groups;  /* groups per task, the last task of a head perhaps fewer */
+    int32_t group_lanes;  /* lanes of a full group */
+    int64_t value_vectors; /* vectors that hold value_dim */
+    int64_t head_tasks, tasks;
+    int32_t threads;
+    double cost; /* of all tasks */
+    size_t task_bytes, thread_bytes, scratch_bytes;
+} rapti_plan;
+
+rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, rapti_plan *plan);
+
+/* Writes the tasks, longest first. */
+void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks);
+
+/* First lane vector of group g; group g holds those up to the start of group g + 1. */
+int64_t rapti_attention_group_start(const rapti_plan *plan, int64_t g);
+
+/* Runs one task with plan->thread_bytes of scratch. */
+void rapti_attention_run_task(const rapti_problem *p, const rapti_plan *plan, const rapti_task *task,
+                              void *scratch);
+
+/* Bytes of scratch that one thread needs, for a plan whose sizes are known. */
+size_t rapti_attention_thread_bytes(const rapti_problem *p, const rapti_plan *plan);
+
+#endif

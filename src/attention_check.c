@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: MIT
+ * attention_check.c: everything that can be wrong with a call, found before anything is touched. */
+#include "attention.h"
+#include "tensor.h"
+
+#include <math.h>
+
+static rapt_status check_what(rapt_context *context, const rapt_attention *what) {
+    if ((int)what->causal < RAPT_CAUSAL_NONE || (int)what->causal > RAPT_CAUSAL_BOTTOM_RIGHT) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT, "causal: unknown value %d", (int)what->causal);
+    }
+    if ((what->scale.on & ~1) || (what->scale.on && !isfinite(what->scale.value))) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT,
+                          "scale: on %d, value %g, expected on 0 or 1 and a finite value",
+                          what->scale.on, (double)what->scale.value);
+    }
+    const rapt_window *w = &what->window;
+    if ((w->on & ~1) || (w->on && (w->left < 0 || w->right < 0))) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT,
+                          "window: on %d, left %lld, right %lld, expected on 0 or 1 and sides >= 0",
+                          w->on, (long long)w->left, (long long)w->right);
+    }
+    return RAPT_OK;
+}
+
+/* A tensor of one dtype and rank whose leading sizes are given; -1 admits any. */
+static rapt_status check_operand(rapt_context *context, const char *name, const rapt_tensor *t,
+                                 int32_t rank, const int64_t *expected, int needs_data) {
+    const rapt_status status = rapti_tensor_check(context, name, t, rank, rank, needs_data);
+    if (status != RAPT_OK) { return status; }
+    if (t->dtype != RAPT_F32) {
+        return rapti_fail(context, RAPT_ERR_DTYPE, "%s: dtype %d, expected RAPT_F32", name,
+                          (int)t->dtype);
+    }
+    for (int32_t axis = 0; axis < rank; axis++) {
+        if (expected[axis] >= 0 && t->size[axis] != expected[axis]) {
+            return rapti_fail(context, RAPT_ERR_SHAPE, "%s: size %lld of axis %d, expected %lld",
+                              name, (long long)t->size[axis], axis, (long long)expected[axis]);
+        }
+    }
+    return RAPT_OK;
+}
+
+static rapt_status check_shapes(rapt_context *context, const rapt_attention_operands *o,
+                                int needs_data, rapti_problem *p) {
+    const int64_t any[4] = {-1, -1, -1, -1};
+    rapt_status status = check_operand(context, "q", o->q, 4, any, needs_data);
+    if (status != RAPT_OK) { return status; }
+    p->batch = o->q->size[0];
+    p->heads = o->q->size[1];
+    p->queries = o->q->size[2];
+    p->dim = o->q->size[3];
+    const int64_t k_size[4] = {p->batch, -1, -1, p->dim};
+    status = check_operand(context, "k", o->k, 4, k_size, needs_data);
+    if (status != RAPT_OK) { return status; }
+    p->kv_heads = o->k->size[1];
+    p->keys = o->k->size[2];
+    const int64_t v_size[4] = {p->batch, p->kv_heads, p->keys, -1};
+    status = check_operand(context, "v", o->v, 4, v_size, needs_data);
+    if (status != RAPT_OK) { return status; }
+    p->value_dim = o->v->size[3];
+    if (p->kv_heads == 0 ? p->heads != 0 : p->heads % p->kv_heads != 0) {
+        return rapti_fail(context, RAPT_ERR_SHAPE,
+                          "q: %lld heads are not a multiple of the %lld heads of k",
+                          (long long)p->heads, (long long)p->kv_heads);
+    }
+    p->group = p->kv_heads ? p->heads / p->kv_heads : 0;
+    const int64_t out_size[4] = {p->batch, p->heads, p->queries, p->value_dim};
+    status = check_operand(context, "out", o->out, 4, out_size, needs_data);
+    if (status == RAPT_OK && o->lse) {
+        status = check_operand(context, "lse", o->lse, 3, out_size, needs_data);
+    }
+    return status;
+}
+
+/* Shape broadcast to [B, Hq, Tq, Tk], axes aligned to the right. */
+static rapt_status check_broadcast(rapt_context *context, const char *name, const rapt_tensor *t,
+                                   rapt_dtype dtype, const rapti_problem *p, int needs_data,
+                                   rapti_broadcast *view) {
+    *view = (rapti_broadcast){0};
+    if (!t) { return RAPT_OK; }
+    const rapt_status status = rapti_tensor_check(context, name, t, 1, 4, needs_data);
+    if (status != RAPT_OK) { return status; }
+    if (t->dtype != dtype) {
+        return rapti_fail(context, RAPT_ERR_DTYPE, "%s: dtype %d, expected %s", name, (int)t->dtype,
+                          dtype == RAPT_BOOL ? "RAPT_BOOL" : "RAPT_F32");
+    }
+    const int64_t full[4] = {p->batch, p->heads, p->queries, p->keys};
+    for (int32_t axis = 0; axis < t->rank; axis++) {
+        const int32_t to = axis + 4 - t->rank;
+        if (t->size[axis] != full[to] && t->size[axis] != 1) {
+            return rapti_fail(context, RAPT_ERR_SHAPE, "%s: size %lld of axis %d, expected %lld or 1",
+                              name, (long long)t->size[axis], axis, (long long)full[to]);
+        }
+        view->stride[to] = t->size[axis] == 1 ? 0 : t->stride[axis];
+    }
+    view->data = t->data;
+    return RAPT_OK;
+}
+
+static int64_t key_length(const rapt_tensor *t, int64_t b) {
+    const int64_t at = t->size[0] == 1 ? 0 : b * t->stride[0];
+    return t->dtype == RAPT_I32 ? ((const int32_t *)t->data)[at] : ((const int64_t *)t->data)[at];
+}
+
+static rapt_status check_key_lengths(rapt_context *context, const rapt_tensor *t,
+                                     rapti_problem *p) {
+    if (!t) { return RAPT_OK; }
+    const rapt_status status = rapti_tensor_check(context, "key_lengths", t, 1, 1, 1);
+    if (status != RAPT_OK) { return status; }
+    if (t->dtype != RAPT_I32 && t->dtype != RAPT_I64) {
+        return rapti_fail(context, RAPT_ERR_DTYPE,
+                          "key_lengths: dtype %d, expected RAPT_I32 or RAPT_I64", (int)t->dtype);
+    }
+    if (t->size[0] != p->batch && t->size[0] != 1) {
+        return rapti_fail(context, RAPT_ERR_SHAPE, "key_lengths: size %lld, expected %lld or 1",
+                          (long long)t->size[0], (long long)p->batch);
+    }
+    for (int64_t b = 0; b < t->size[0]; b++) {
+        const int64_t length = key_length(t, b);
+        if (length < 0 || length > p->keys) {
+            return rapti_fail(context, RAPT_ERR_ARGUMENT,
+                              "key_lengths: %lld at index %lld, expected 0 .. %lld",
+                              (long long)length, (long long)b, (long long)p->keys);
+        }
+    }
+    p->key_lengths = *t;
+    return RAPT_OK;
+}
+
+/* `written` must not overlap itself or any operand; it may be `in_place`, seen the same way. */
+static rapt_status check_overlap(rapt_context *context, const char *name, const rapt_tensor *written,
+                                 const rapt_attention_operands *o, const rapt_tensor *in_place) {
+    if (rapti_tensor_overlaps_itself(written)) {
+        return rapti_fail(context, RAPT_ERR_OVERLAP,
+                          "%s: elements overlap or strides do not nest (sizes %lld %lld %lld, strides "
+                          "%lld %lld %lld, ...)",
+                          name, (long long)written->size[0], (long long)written->size[1],
+                          (long long)written->size[2], (long long)written->stride[0],
+                          (long long)written->stride[1], (long long)written->stride[2]);
+    }
+    const struct {
+        const char *name;
+        const rapt_tensor *tensor;
+    } other[] = {{"q", o->q},       {"k", o->k},       {"v", o->v},
+                 {"mask", o->mask}, {"bias", o->bias}, {"key_lengths", o->key_lengths},
+                 {"lse", o->lse}};
+    for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
+        const rapt_tensor *t = other[i].tensor;
+        if (!t || t == written || (t == in_place && rapti_tensors_equal(t, written))) { continue; }
+        if (rapti_tensors_overlap(written, t)) {
+            return rapti_fail(context, RAPT_ERR_OVERLAP, "%s overlaps %s", name, other[i].name);
+        }
+    }
+    return RAPT_OK;
+}
+
+rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *what,
+                                  const rapt_attention_operands *o, int needs_data,
+                                  rapti_problem *p) {
+    if (!context) { return RAPT_ERR_ARGUMENT; }
+    if (!context->kernels) {
+        return context->message[0] ? RAPT_ERR_ARGUMENT
+                                   : rapti_fail(context, RAPT_ERR_ARGUMENT, "context: not created");
+    }
+    if (!what) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "what: null pointer"); }
+    if (!o) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "operands: null pointer"); }
+    *p = (rapti_problem){0};
+    rapt_status status = check_what(context, what);
+    if (status == RAPT_OK) { status = check_shapes(context, o, needs_data, p); }
+    if (status == RAPT_OK) {
+        status = check_broadcast(context, "mask", o->mask, RAPT_BOOL, p, needs_data, &p->mask);
+    }
+    if (status == RAPT_OK) {
+        status = check_broadcast(context, "bias", o->bias, RAPT_F32, p, needs_data, &p->bias);
+    }
+    if (status == RAPT_OK) { status = check_key_lengths(context, o->key_lengths, p); }
+    if (status == RAPT_OK && needs_data) {
+        status = check_overlap(context, "out", o->out, o, o->q);
+        if (status == RAPT_OK && o->lse) { status = check_overlap(context, "lse", o->lse, o, NULL); }
+    }
+    if (status != RAPT_OK) { return status; }
+    p->causal = what->causal != RAPT_CAUSAL_NONE;
+    p->shift = what->causal == RAPT_CAUSAL_BOTTOM_RIGHT ? p->keys - p->queries : 0;
+    p->window = what->window;
+    p->scale = what->scale.on ? what->scale.value
+               : p->dim       ? (float)(1.0 / sqrt((double)p->dim))
+                              : 1.0f;
+    p->q = *o->q;
+    p->k = *o->k;
+    p->v = *o->v;
+    p->out = *o->out;
+    if (o->lse) { p->lse = *o->lse; }
+    return RAPT_OK;
+}
+
+rapti_range rapti_attention_range(const rapti_problem *p, int64_t b, int64_t i) {
+    const int64_t position = i + p->shift;
+    rapti_range r = {0, p->key_lengths.data ? key_length(&p->key_lengths, b) : p->keys};
+    if (p->causal && position + 1 < r.end) { r.end = position + 1; }
+    if (p->window.on) {
+        if (p->window.left <= position) { r.begin = position + 1 - p->window.left; }
+        if (p->window.right < r.end - 1 - position) { r.end = position + p->window.right + 1; }
+    }
+    if (r.end < 0) { r.end = 0; }
+    return r;
+}

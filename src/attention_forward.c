@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: MIT
+ * attention_forward.c: the public forward calls: check, plan, run. */
+#include "attention.h"
+#include "parallel.h"
+
+typedef struct forward_run {
+    rapti_problem problem;
+    rapti_plan plan;
+    const rapti_task *tasks;
+    char *scratch; /* threads * thread_bytes */
+} forward_run;
+
+static void run_task(void *argument, int64_t task, int32_t thread) {
+    const forward_run *run = argument;
+    rapti_attention_run_task(&run->problem, &run->plan, &run->tasks[task],
+                             run->scratch + (size_t)thread * run->plan.thread_bytes);
+}
+
+rapt_status rapt_attention_forward(rapt_context *context, const rapt_attention *what,
+                                   const rapt_attention_operands *operands) {
+    forward_run run;
+    rapt_status status = rapti_attention_check(context, what, operands, 1, &run.problem);
+    if (status == RAPT_OK) { status = rapti_attention_plan(context, &run.problem, &run.plan); }
+    if (status != RAPT_OK || run.plan.tasks == 0) { return status; }
+    void *scratch = NULL;
+    status = rapti_context_scratch(context, operands->scratch, operands->scratch_bytes,
+                                   run.plan.scratch_bytes, &scratch);
+    if (status != RAPT_OK) { return status; }
+    rapti_attention_list_tasks(&run.problem, &run.plan, scratch);
+    run.tasks = scratch;
+    run.scratch = (char *)scratch + run.plan.task_bytes;
+    rapti_parallel_run(run.plan.threads, run.plan.tasks, run_task, &run);
+    return RAPT_OK;
+}
+
+/* Query-key pairs of the call; saturates. */
+static int64_t count_visible(const rapti_problem *p) {
+    int64_t pairs = 0;
+    const int64_t items = p->key_lengths.data ? p->batch : p->batch > 0;
+    for (int64_t b = 0; b < items; b++) {
+        for (int64_t i = 0; i < p->queries; i++) {
+            const rapti_range r = rapti_attention_range(p, b, i);
+            if (r.end > r.begin && __builtin_add_overflow(pairs, r.end - r.begin, &pairs)) {
+                return INT64_MAX;
+            }
+        }
+    }
+    const int64_t repeats = p->heads * (items ? p->batch / items : 0);
+    return __builtin_mul_overflow(pairs, repeats, &pairs) ? INT64_MAX : pairs;
+}
+
+rapt_status rapt_attention_forward_info(rapt_context *context, const rapt_attention *what,
+                                        const rapt_attention_operands *operands,
+                                        rapt_attention_info *info) {
+    rapti_problem p;
+    rapti_plan plan;
+    rapt_status status = rapti_attention_check(context, what, operands, 0, &p);
+    if (status == RAPT_OK && !info) {
+        status = rapti_fail(context, RAPT_ERR_ARGUMENT, "info: null pointer");
+    }
+    if (status == RAPT_OK) { status = rapti_attention_plan(context, &p, &plan); }
+    if (status != RAPT_OK) { return status; }
+    const int64_t visible = count_visible(&p);
+    *info = (rapt_attention_info){
+        .isa = plan.kernels->isa,
+        .scratch_bytes = (int64_t)plan.scratch_bytes,
+        .threads = plan.threads,
+        .group_queries = plan.group_lanes,
+        .key_block = plan.kernels->key_block,
+        .tasks = plan.tasks,
+        .visible = visible,
+        .flops = 2.0 * (double)visible * (double)(p.dim + p.value_dim),
+    };
+    return RAPT_OK;
+}
+
+rapt_status rapt_attention_forward_tasks(rapt_context *context, const rapt_attention *what,
+                                         const rapt_attention_operands *operands, double *costs,
+                                         int64_t capacity) {
+    rapti_problem p;
+    rapti_plan plan;
+    rapt_status status = rapti_attention_check(context, what, operands, 0, &p);
+    if (status == RAPT_OK && (capacity < 0 || (!costs && capacity > 0))) {
+        status = rapti_fail(context, RAPT_ERR_ARGUMENT, "costs: null pointer or capacity %lld",
+                            (long long)capacity);
+    }
+    if (status == RAPT_OK) { status = rapti_attention_plan(context, &p, &plan); }
+    if (status != RAPT_OK || plan.tasks == 0) { return status; }
+    void *scratch = NULL;
+    status = rapti_context_scratch(context, NULL, 0, plan.task_bytes, &scratch);
+    if (status != RAPT_OK) { return status; }
+    const rapti_task *tasks = scratch;
+    rapti_attention_list_tasks(&p, &plan, scratch);
+    for (int64_t t = 0; t < plan.tasks && t < capacity; t++) { costs[t] = tasks[t].cost; }
+    return RAPT_OK;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: MIT
+ * attention_plan.c: cuts a call into groups and tasks, knows their costs, and lays out scratch. The
+ * cut never changes a result: a row's arithmetic depends on the row and on key blocks at fixed
+ * places, not on the rows beside it. */
+#include "attention.h"
+
+enum {
+    TASK_GROUPS = 4,      /* groups that share a pass over K and V while a block is in cache */
+    TASKS_PER_THREAD = 8, /* enough for an even finish */
+    COST_CLASSES = 64     /* sorting tasks longest first, to within this many classes */
+};
+static const double THREAD_COST = 400e3; /* multiply-adds worth a thread of its own */
+static const double TASK_OVERHEAD = 2e3; /* opening and closing a group, in multiply-adds */
+
+static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Full groups; a last one of a single vector would waste registers, so the last two share evenly. */
+int64_t rapti_attention_group_start(const rapti_plan *plan, int64_t g) {
+    const int64_t width = plan->kernels->group_vectors;
+    const int64_t start = g * width;
+    if (start >= plan->vectors) { return plan->vectors; }
+    if (g == plan->groups - 1 && g > 0 && width > 2 && plan->vectors - start == 1) {
+        return start - width + (width + 1) / 2;
+    }
+    return start;
+}
+
+/* Lanes times the keys that the group's tiles span. */
+static double group_cost(const rapti_problem *p, const rapti_plan *plan, int64_t b, int64_t g) {
+    const int64_t lanes = plan->kernels->lanes;
+    const int64_t first = rapti_attention_group_start(plan, g) * lanes;
+    int64_t past = rapti_attention_group_start(plan, g + 1) * lanes;
+    const int64_t computed = past - first;
+    if (past > plan->rows) { past = plan->rows; }
+    const rapti_range top = rapti_attention_range(p, b, first / p->group);
+    const rapti_range bottom = rapti_attention_range(p, b, (past - 1) / p->group);
+    const int64_t keys = bottom.end > top.begin ? bottom.end - top.begin : 0;
+    /* rows of a causal or windowed group see less than its whole span; tiles are cut to fit */
+    const int64_t slack = (bottom.begin - top.begin + bottom.end - top.end) / 2;
+    const double spanned = (double)(keys > slack ? keys - slack : keys);
+    return (double)computed * (spanned * (double)(p->dim + p->value_dim)) + TASK_OVERHEAD;
+}
+
+static double task_cost(const rapti_problem *p, const rapti_plan *plan, int64_t b, int64_t first) {
+    double cost = 0;
+    for (int64_t g = first; g < first + plan->task_groups && g < plan->groups; g++) {
+        cost += group_cost(p, plan, b, g);
+    }
+    return cost;
+}
+
+/* Costs of tasks depend on the batch item only through its key length. */
+static int64_t distinct_items(const rapti_problem *p) { return p->key_lengths.data ? p->batch : 1; }
+
+static double total_cost(const rapti_problem *p, const rapti_plan *plan) {
+    double cost = 0;
+    const int64_t items = distinct_items(p);
+    for (int64_t b = 0; b < items; b++) {
+        for (int64_t g = 0; g < plan->groups; g++) { cost += group_cost(p, plan, b, g); }
+    }
+    return cost * (double)p->kv_heads * (double)(p->batch / items);
+}
+
+static int32_t choose_threads(const rapt_context *context, const rapti_plan *plan) {
+    double threads = plan->cost / THREAD_COST;
+    if (threads > (double)plan->tasks) { threads = (double)plan->tasks; }
+    if (threads > context->threads) { threads = context->threads; }
+    return threads < 2 ? 1 : (int32_t)threads;
+}
+
+/* As many groups share a task as leaves enough tasks for the threads. */
+static int32_t choose_task_groups(const rapt_context *context, const rapti_problem *p,
+                                  const rapti_plan *plan) {
+    const int64_t wanted = (int64_t)context->threads * TASKS_PER_THREAD;
+    int32_t groups = TASK_GROUPS;
+    if (context->threads == 1) { return groups; }
+    while (groups > 1 && p->batch * p->kv_heads * divide_up(plan->groups, groups) < wanted) {
+        groups--;
+    }
+    return groups;
+}
+
+rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, rapti_plan *plan) {
+    const rapti_kernels *kernels = context->kernels;
+    const int64_t lanes = kernels->lanes;
+    *plan = (rapti_plan){.kernels = kernels, .threads = 1};
+    plan->group_lanes = (int32_t)(kernels->group_vectors * lanes);
+    plan->value_vectors = divide_up(p->value_dim, lanes);
+    if (p->batch == 0 || p->heads == 0 || p->queries == 0) { return RAPT_OK; }
+    plan->rows = p->group * p->queries;
+    plan->vectors = divide_up(plan->rows, lanes);
+    plan->groups = divide_up(plan->vectors, kernels->group_vectors);
+    plan->task_groups = choose_task_groups(context, p, plan);
+    plan->head_tasks = divide_up(plan->groups, plan->task_groups);
+    plan->cost = total_cost(p, plan);
+    size_t all;
+    if (__builtin_mul_overflow(p->batch * p->kv_heads, plan->head_tasks, &plan->tasks) ||
+        __builtin_mul_overflow((size_t)plan->tasks, sizeof(rapti_task), &plan->task_bytes)) {
+        return rapti_fail(context, RAPT_ERR_SHAPE, "q: %lld x %lld x %lld rows are too many tasks",
+                          (long long)p->batch, (long long)p->heads, (long long)p->queries);
+    }
+    plan->task_bytes = (plan->task_bytes + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
+    plan->threads = choose_threads(context, plan);
+    plan->thread_bytes = rapti_attention_thread_bytes(p, plan);
+    if (plan->thread_bytes > SIZE_MAX / 8192 ||
+        __builtin_mul_overflow(plan->thread_bytes, (size_t)plan->threads, &all) ||
+        __builtin_add_overflow(all, plan->task_bytes, &plan->scratch_bytes)) {
+        return rapti_fail(context, RAPT_ERR_SHAPE,
+                          "head sizes %lld and %lld need too much scratch memory", (long long)p->dim,
+                          (long long)p->value_dim);
+    }
+    return RAPT_OK;
+}
+
+static int cost_class(double cost, double largest) {
+    return largest > 0 ? (int)((1.0 - cost / largest) * (COST_CLASSES - 1)) : 0;
+}
+
+/* Counting sort by cost class, in two passes over the same costs: linear, and stable. */
+void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks) {
+    double largest = 0;
+    const int64_t items = distinct_items(p);
+    for (int64_t b = 0; b < items; b++) {
+        for (int64_t t = 0; t < plan->head_tasks; t++) {
+            const double cost = task_cost(p, plan, b, t * plan->task_groups);
+            largest = cost > largest ? cost : largest;
+        }
+    }
+    int64_t next[COST_CLASSES] = {0};
+    for (int fill = 0; fill < 2; fill++) {
+        for (int64_t b = 0; b < p->batch; b++) {
+            for (int64_t t = 0; t < plan->head_tasks; t++) {
+                const int64_t first = t * plan->task_groups;
+                const double cost = task_cost(p, plan, b, first);
+                int64_t *at = &next[cost_class(cost, largest)];
+                for (int64_t h = 0; fill && h < p->kv_heads; h++) {
+                    tasks[(*at)++] = (rapti_task){b, h, first, cost};
+                }
+                if (!fill) { *at += p->kv_heads; }
+            }
+        }
+        if (fill) { break; }
+        int64_t start = 0;
+        for (int c = 0; c < COST_CLASSES; c++) {
+            const int64_t count = next[c];
+            next[c] = start;
+            start += count;
+        }
+    }
+}

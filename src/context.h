@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT
+ * context.h: the inside of a context, and how library code fails and gets scratch memory. */
+#ifndef RAPTI_CONTEXT_H
+#define RAPTI_CONTEXT_H
+
+#include "kernels.h"
+
+#include <rapt/rapt.h>
+
+enum { RAPTI_MESSAGE_BYTES = 256, RAPTI_ALIGNMENT = 64 };
+
+struct rapt_context {
+    const rapti_kernels *kernels; /* null in a context whose creation failed */
+    int32_t threads;
+    rapt_allocator allocator;
+    void *scratch; /* kept from call to call, grown on demand */
+    size_t scratch_bytes;
+    char message[RAPTI_MESSAGE_BYTES];
+};
+
+/* Sets the context's message and returns `status`. */
+__attribute__((format(printf, 3, 4))) rapt_status rapti_fail(rapt_context *context,
+                                                             rapt_status status, const char *format,
+                                                             ...);
+
+/* Scratch of at least `bytes`, 64-byte aligned: the caller's if given, else the context's own.
+ * RAPT_ERR_SCRATCH or RAPT_ERR_MEMORY if there is none. */
+rapt_status rapti_context_scratch(rapt_context *context, void *callers, size_t callers_bytes,
+                                  size_t bytes, void **scratch);
+
+#endif

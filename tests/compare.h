@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * compare.h: comparators. They fail on every NaN mismatch and skip no element. Each returns true
+ * or writes to `why` what differs, and where. */
+#ifndef RAPT_TESTS_COMPARE_H
+#define RAPT_TESTS_COMPARE_H
+
+#include "oracle.h"
+
+#include <rapt/rapt.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* One value: NaN wants NaN, infinity the same infinity, else |got - want| <= tol. */
+bool compare_value(double got, double want, double tol);
+
+/* out and, if not null, lse against the oracle within the oracle's bounds. `worst`, if not null,
+ * is raised to the largest share of a bound that was used up. */
+bool compare_oracle(const rapt_tensor *out, const rapt_tensor *lse, const oracle *o, double *worst,
+                    char *why, size_t why_bytes);
+
+/* Two f32 tensors of the same sizes, any strides: bit by bit, but any NaN equals any other. */
+bool compare_bits(const rapt_tensor *a, const rapt_tensor *b, char *why, size_t why_bytes);
+
+#endif
