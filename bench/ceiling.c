@@ -10,6 +10,7 @@
 
 static const double burst_seconds = 2e-3;
 static const double warm_up_seconds = 0.3;
+enum { FEWEST_ITERATIONS = 64 }; /* the FMA chains have settled by then */
 
 static const bench_ceiling_kernel *const kernels[] = {
 #ifdef RAPT_HAVE_AVX512
@@ -85,7 +86,7 @@ void bench_ceiling_bursts(bench_ceiling *c, double seconds) {
 /* Finds how many iterations make a burst; the clock of the core settles meanwhile. */
 static void warm_up(bench_ceiling *c) {
     double seconds = 0;
-    for (c->iterations = 1; seconds < burst_seconds / 2; c->iterations *= 2) {
+    for (c->iterations = FEWEST_ITERATIONS; seconds < burst_seconds / 2; c->iterations *= 2) {
         seconds = run_threads(c);
     }
     bench_ceiling_bursts(c, warm_up_seconds);

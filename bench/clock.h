@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * clock.h: the one clock of the benchmark. */
+ * clock.h: the clocks of the benchmark. */
 #ifndef BENCH_CLOCK_H
 #define BENCH_CLOCK_H
 
@@ -9,6 +9,13 @@
 static inline double bench_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* CPU seconds that all threads of this process have used. */
+static inline double bench_cpu_time(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 

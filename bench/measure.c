@@ -8,11 +8,14 @@
 #include <stdlib.h>
 
 static const double sample_seconds = 3e-3;
+static const double least_on_cpu = 0.97;
 enum { ENOUGH_KEPT = 5 };
 
+/* The bursts show a neighbour that shares the core unseen; the CPU time shows another process that
+ * took the core in the middle of the sample. */
 static int quiet(const bench_sample *sample, double best) {
     const double least = BENCH_CEILING_QUIET * best;
-    return sample->before >= least && sample->after >= least;
+    return sample->before >= least && sample->after >= least && sample->on_cpu >= least_on_cpu;
 }
 
 static int count_quiet(const bench_samples *samples, double best) {
@@ -46,7 +49,9 @@ void bench_measure(bench_ceiling *ceiling, void (*call)(void *), void *argument,
     while (samples->count < BENCH_SAMPLES) {
         bench_sample *sample = &samples->item[samples->count++];
         sample->before = before;
+        const double cpu_before = bench_cpu_time();
         sample->seconds = time_calls(call, argument, calls);
+        sample->on_cpu = (bench_cpu_time() - cpu_before) / (sample->seconds * (double)calls);
         sample->after = before = bench_ceiling_burst(ceiling);
         const double spent = bench_now() - start;
         const int kept = count_quiet(samples, ceiling->best) - count_before;
@@ -69,11 +74,12 @@ static double quantile(const double *sorted, int n, double q) {
 bench_summary bench_summarise(const bench_samples *samples, const bench_ceiling *ceiling,
                               double work) {
     bench_summary summary = {0, samples->count, NAN, NAN, NAN, NAN};
-    double *seconds = malloc(2 * BENCH_SAMPLES * sizeof *seconds), *share = seconds + BENCH_SAMPLES;
+    const int kept = count_quiet(samples, ceiling->best);
+    double seconds[BENCH_SAMPLES], share[BENCH_SAMPLES];
     int n = 0;
-    for (int i = 0; seconds && i < samples->count; i++) {
+    for (int i = 0; i < samples->count; i++) {
         const bench_sample *s = &samples->item[i];
-        if (quiet(s, ceiling->best)) {
+        if (kept == 0 || quiet(s, ceiling->best)) {
             seconds[n] = s->seconds;
             share[n++] = work / s->seconds / (0.5 * (s->before + s->after));
         }
@@ -81,15 +87,14 @@ bench_summary bench_summarise(const bench_samples *samples, const bench_ceiling 
     if (n > 0) {
         qsort(seconds, (size_t)n, sizeof *seconds, ascending);
         qsort(share, (size_t)n, sizeof *share, ascending);
-        summary.kept = n;
-        summary.set_aside = samples->count - n;
+        summary.kept = kept;
+        summary.set_aside = samples->count - kept;
         summary.best_seconds = seconds[0];
         summary.seconds = quantile(seconds, n, 0.5);
-        summary.share = quantile(share, n, 0.5);
+        summary.share = kept > 0 ? quantile(share, n, 0.5) : NAN;
         summary.spread =
             (quantile(seconds, n, 0.75) - quantile(seconds, n, 0.25)) / summary.seconds;
     }
-    free(seconds);
     return summary;
 }
 
@@ -101,7 +106,7 @@ bench_summary bench_summarise_ceiling(const bench_ceiling *ceiling) {
         ceiling->bursts < BENCH_CEILING_BURSTS ? (int)ceiling->bursts : BENCH_CEILING_BURSTS;
     for (int i = 0; i < samples.count; i++) {
         const double rate = ceiling->rate[i];
-        samples.item[i] = (bench_sample){work / rate, rate, rate};
+        samples.item[i] = (bench_sample){work / rate, rate, rate, 1};
     }
     return bench_summarise(&samples, ceiling, work);
 }

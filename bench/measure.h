@@ -11,6 +11,7 @@ enum { BENCH_SAMPLES = BENCH_CEILING_BURSTS };
 typedef struct bench_sample {
     double seconds;       /* of one call */
     double before, after; /* rates of the bursts on either side */
+    double on_cpu;        /* CPU time / wall time: below 1 if another process had the core */
 } bench_sample;
 
 /* Zero-initialised is empty; measuring again adds to it. */
@@ -19,7 +20,8 @@ typedef struct bench_samples {
     bench_sample item[BENCH_SAMPLES];
 } bench_samples;
 
-/* Medians over the kept samples; NaN if there are none. */
+/* Medians over the kept samples. If none was kept, times are over all samples, no better than an
+ * upper limit, and there is no share. Without samples all is NaN. */
 typedef struct bench_summary {
     int kept, set_aside;
     double seconds, best_seconds; /* of one call */

@@ -6,7 +6,8 @@
 #   check   Clang, clang-format and the AArch64 cross tools          (for .ci/run)
 set -euo pipefail
 
-packages=(gcc libc6-dev cmake ninja-build pkg-config libsleef-dev python3 python3-matplotlib)
+packages=(gcc libc6-dev cmake ninja-build pkg-config libsleef-dev libpopt-dev libjansson-dev
+    python3 python3-matplotlib)
 for group in "$@"; do
     case $group in
         build) ;;

@@ -23,8 +23,8 @@ RAPTI_INLINE vf vf_exp_nonpositive(vf x) {
     y = vf_fma(y, r, vf_set1(0.5f));
     y = vf_fma(y, r, vf_set1(1.0f));
     y = vf_fma(y, r, vf_set1(1.0f));
-    y = vf_mul(y, vf_pow2_from_bits(biased));
-    return vf_select(vf_lt(x, vf_set1(-87.3365402f)), vf_zero(), y);
+    const vm too_small = vf_lt(x, vf_set1(-87.3365402f));
+    return vf_mul_or_zero(too_small, y, vf_pow2_from_bits(biased));
 }
 
 static void exp_nonpositive(const float *x, float *y, int64_t n) {

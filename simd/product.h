@@ -6,11 +6,11 @@
 #include "common.h"
 #include "kernels.h"
 
-enum { PREFETCH_FLOATS = 16 }; /* a cache line */
+enum { LINE_FLOATS = 16 }; /* a cache line */
 
 /* One tile: rows x vectors accumulators. Literal sizes and full unrolling keep them in registers.
- * Prefetch: without `add`, A streams (keys of K): the rows of the next tile; with it, B streams
- * (rows of V): the row a few ahead. */
+ * Prefetch: without `add`, A streams (keys of K): the first line of the next tile's rows, from
+ * where the hardware goes on; with it, B streams (rows of V): the row a few ahead. */
 RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const float *b, float *c,
                                const float *factor, const int rows, const int vectors,
                                const int add) {
@@ -19,29 +19,25 @@ RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const flo
     RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
         RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) { acc[i][v] = vf_zero(); }
     }
-    for (int64_t k = p->inner; k > 0;) {
-        const int64_t chunk = add || k < PREFETCH_FLOATS ? k : PREFETCH_FLOATS;
-        if (!add) {
-            RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) { vec_prefetch(a + (rows + i) * a_row); }
-        }
-        k -= chunk;
-        for (int64_t step = chunk; step > 0; step--) {
-            vf row[4];
-            if (add) {
-                RAPTI_UNROLL(4) for (int v = 0; v < vectors; v += PREFETCH_FLOATS / VEC_LANES) {
-                    vec_prefetch(b + 8 * b_k + v * VEC_LANES);
-                }
+    if (!add) {
+        RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) { vec_prefetch(a + (rows + i) * a_row); }
+    }
+    for (int64_t k = p->inner; k > 0; k--) {
+        if (add) {
+            RAPTI_UNROLL(4) for (int v = 0; v < vectors; v += LINE_FLOATS / VEC_LANES) {
+                vec_prefetch(b + 8 * b_k + v * VEC_LANES);
             }
-            RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) { row[v] = vf_load(b + v * VEC_LANES); }
-            RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
-                const vf x = vf_set1(a[i * a_row]);
-                RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) {
-                    acc[i][v] = vf_fma(x, row[v], acc[i][v]);
-                }
-            }
-            a += a_k;
-            b += b_k;
         }
+        vf row[4];
+        RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) { row[v] = vf_load(b + v * VEC_LANES); }
+        RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
+            const vf x = vf_set1(a[i * a_row]);
+            RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) {
+                acc[i][v] = vf_fma(x, row[v], acc[i][v]);
+            }
+        }
+        a += a_k;
+        b += b_k;
     }
     RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
         RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) {

@@ -10,17 +10,19 @@
 #include "exp.h"
 #include "kernels.h"
 
+/* eight maxima side by side: one alone would wait for itself at every key */
 RAPTI_INLINE vf block_max(const float *s, int64_t ld, int64_t begin, int64_t end, vf m) {
-    vf m1 = m, m2 = m, m3 = m;
+    vf part[8];
+    RAPTI_UNROLL(8) for (int i = 0; i < 8; i++) { part[i] = m; }
     int64_t k = begin;
-    for (; k + 4 <= end; k += 4) {
-        m = vf_max(m, vf_load(s + k * ld));
-        m1 = vf_max(m1, vf_load(s + (k + 1) * ld));
-        m2 = vf_max(m2, vf_load(s + (k + 2) * ld));
-        m3 = vf_max(m3, vf_load(s + (k + 3) * ld));
+    for (; k + 8 <= end; k += 8) {
+        RAPTI_UNROLL(8) for (int i = 0; i < 8; i++) {
+            part[i] = vf_max(part[i], vf_load(s + (k + i) * ld));
+        }
     }
     for (; k < end; k++) { m = vf_max(m, vf_load(s + k * ld)); }
-    return vf_max(vf_max(m, m1), vf_max(m2, m3));
+    RAPTI_UNROLL(8) for (int i = 0; i < 8; i++) { m = vf_max(m, part[i]); }
+    return m;
 }
 
 /* P[k] in place of S[k]; returns the sum over the block. */

@@ -43,6 +43,8 @@ RAPTI_INLINE vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
 RAPTI_INLINE vm vf_lt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
 RAPTI_INLINE vm vf_eq(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm256_blendv_ps(no, yes, m); }
+/* a * b, and 0 where m */
+RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) { return _mm256_andnot_ps(m, _mm256_mul_ps(a, b)); }
 RAPTI_INLINE vm vm_or(vm a, vm b) { return _mm256_or_ps(a, b); }
 RAPTI_INLINE int vm_all(vm m) { return _mm256_movemask_ps(m) == 0xff; }
 

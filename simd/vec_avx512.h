@@ -43,6 +43,10 @@ RAPTI_INLINE vf vf_fnma(vf a, vf b, vf c) { return _mm512_fnmadd_ps(a, b, c); }
 RAPTI_INLINE vm vf_lt(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ); }
 RAPTI_INLINE vm vf_eq(vf a, vf b) { return _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ); }
 RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, no, yes); }
+/* a * b, and 0 where m */
+RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) {
+    return _mm512_maskz_mul_ps((__mmask16)~m, a, b);
+}
 RAPTI_INLINE vm vm_or(vm a, vm b) { return (vm)(a | b); }
 RAPTI_INLINE int vm_all(vm m) { return m == 0xffff; }
 

@@ -15,12 +15,18 @@
 
 enum { MAX_GROUP = RAPTI_MAX_LANES * RAPTI_MAX_GROUP_VECTORS };
 
+/* Which query of which head a lane holds. */
+typedef struct row_index {
+    int64_t head, query;
+} row_index;
+
 /* A group: up to group_vectors lane vectors of queries; one lane is one row (attention.h). */
 typedef struct group {
     int64_t first_row, rows; /* rows beyond the last are copies of the last; never written */
     int64_t vectors, lanes;
     int64_t begin, end;           /* keys that some row sees */
     int64_t full_begin, full_end; /* keys that every row sees */
+    row_index *row;               /* [lanes] */
     int64_t *row_begin, *row_end; /* [lanes] */
     float *qt;                    /* [dim][lanes], scaled */
     float *o;                     /* [lanes][value_dim, padded] */
@@ -75,6 +81,7 @@ static void carve_state(carver *c, const rapti_problem *p, const rapti_plan *pla
     s->groups = carve(c, (size_t)plan->task_groups * sizeof(group));
     for (int32_t g = 0; g < plan->task_groups; g++) {
         group unused = {0}, *to = s->groups ? &s->groups[g] : &unused;
+        to->row = carve(c, lanes * sizeof(row_index));
         to->row_begin = carve(c, lanes * sizeof(int64_t));
         to->row_end = carve(c, lanes * sizeof(int64_t));
         to->qt = carve(c, (size_t)p->dim * lanes * sizeof(float));
@@ -96,15 +103,6 @@ size_t rapti_attention_thread_bytes(const rapti_problem *p, const rapti_plan *pl
 
 /* ---- Rows ---- */
 
-typedef struct row_index {
-    int64_t head, query;
-} row_index;
-
-static row_index lane_row(const task_state *s, const group *g, int64_t lane) {
-    const int64_t row = g->first_row + min64(lane, g->rows - 1);
-    return (row_index){s->kv_head * s->p->group + row % s->p->group, row / s->p->group};
-}
-
 /* Offset in elements of [batch, head, query, 0] in a tensor of that order of axes. */
 static int64_t row_offset(const int64_t stride[4], int64_t batch, row_index r) {
     return batch * stride[0] + r.head * stride[1] + r.query * stride[2];
@@ -125,14 +123,21 @@ static void open_group(const task_state *s, int64_t index, group *g) {
     g->rows = min64(g->lanes, s->plan->rows - g->first_row);
     g->started = 0;
     const float *rows[MAX_GROUP];
+    const int64_t first_head = s->kv_head * s->p->group;
+    row_index r = {first_head + g->first_row % s->p->group, g->first_row / s->p->group};
     for (int64_t lane = 0; lane < g->lanes; lane++) {
-        const row_index r = lane_row(s, g, lane);
         const rapti_range range = rapti_attention_range(s->p, s->batch, r.query);
         rows[lane] = (const float *)s->p->q.data + row_offset(s->p->q.stride, s->batch, r);
+        g->row[lane] = r;
         g->row_begin[lane] = range.begin;
         g->row_end[lane] = range.end;
         g->state.max[lane] = -INFINITY;
         g->state.sum[lane] = 0.0f;
+        if (lane + 1 >= g->rows) { continue; }
+        if (++r.head == first_head + s->p->group) {
+            r.head = first_head;
+            r.query++;
+        }
     }
     for (int64_t v = 0; v < g->vectors; v++) {
         kernels->gather_lanes(rows + v * width, s->p->q.stride[3], s->p->dim, s->p->scale,
@@ -152,15 +157,15 @@ static void close_group(const task_state *s, group *g) {
         const int64_t lane = v * width, count = clamp(g->rows - lane, 0, width);
         float *out[RAPTI_MAX_LANES], lse[RAPTI_MAX_LANES];
         for (int64_t i = 0; i < count; i++) {
-            const row_index r = lane_row(s, g, lane + i);
-            out[i] = (float *)s->p->out.data + row_offset(s->p->out.stride, s->batch, r);
+            out[i] = (float *)s->p->out.data +
+                     row_offset(s->p->out.stride, s->batch, g->row[lane + i]);
         }
         const rapti_softmax_state state = {g->state.max + lane, g->state.sum + lane, NULL};
         kernels->finish_rows(g->o + lane * s->o_ld, s->o_ld, count, s->p->value_dim, state, out,
                              s->p->out.stride[3], lse);
         for (int64_t i = 0; s->p->lse.data && i < count; i++) {
-            const row_index r = lane_row(s, g, lane + i);
-            ((float *)s->p->lse.data)[row_offset(s->p->lse.stride, s->batch, r)] = lse[i];
+            const int64_t at = row_offset(s->p->lse.stride, s->batch, g->row[lane + i]);
+            ((float *)s->p->lse.data)[at] = lse[i];
         }
     }
 }
@@ -242,7 +247,7 @@ static void hide_in_vector(const task_state *s, const group *g, const block *b, 
         const float *rows[RAPTI_MAX_LANES];
         for (int64_t i = 0; i < width; i++) {
             rows[i] = (const float *)s->p->bias.data + b->start * s->p->bias.stride[3] +
-                      row_offset(s->p->bias.stride, s->batch, lane_row(s, g, lane + i));
+                      row_offset(s->p->bias.stride, s->batch, g->row[lane + i]);
         }
         kernels->apply_bias(rows, s->p->bias.stride[3], from, to, scores, g->lanes);
     }
@@ -250,7 +255,7 @@ static void hide_in_vector(const task_state *s, const group *g, const block *b, 
         const uint8_t *rows[RAPTI_MAX_LANES];
         for (int64_t i = 0; i < width; i++) {
             rows[i] = (const uint8_t *)s->p->mask.data + b->start * s->p->mask.stride[3] +
-                      row_offset(s->p->mask.stride, s->batch, lane_row(s, g, lane + i));
+                      row_offset(s->p->mask.stride, s->batch, g->row[lane + i]);
         }
         kernels->apply_mask(rows, s->p->mask.stride[3], from, to, scores, g->lanes);
     }

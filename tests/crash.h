@@ -5,8 +5,8 @@
 #define RAPT_TESTS_CRASH_H
 
 /* 0, or the signal (SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT) that ended body(arg). After a signal
- * only reporting and simple further calls make sense: locks that the body held stay locked. A signal
- * in another thread prints describe() to stderr and ends the process. */
+ * only reporting and simple further calls make sense: locks that the body held stay locked. A
+ * signal in another thread prints describe() to stderr and ends the process. */
 int crash_catch(void (*body)(void *arg), void *arg, const char *(*describe)(void));
 
 #endif

@@ -65,6 +65,7 @@ void fill_keys(problem *p, int64_t begin, int64_t end, float value) {
 
 void mask_set(problem *p, int64_t b, int64_t h, int64_t i, int64_t j, uint8_t value) {
     const rapt_tensor *t = &p->op[OP_MASK].t;
-    ((uint8_t *)t->data)[b * t->stride[0] + h * t->stride[1] + i * t->stride[2] +
-                         j * t->stride[3]] = value;
+    ((uint8_t *)
+         t->data)[b * t->stride[0] + h * t->stride[1] + i * t->stride[2] + j * t->stride[3]] =
+        value;
 }

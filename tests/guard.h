@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * guard.h: memory that ends at, or begins right after, a page that may not be touched, with known
- * bytes (canaries) on the open side and in all gaps. Blocks are recycled: taking one costs no system
- * call once a block of the size exists. */
+ * bytes (canaries) on the open side and in all gaps. Blocks are recycled: taking one costs no
+ * system call once a block of the size exists. */
 #ifndef RAPT_TESTS_GUARD_H
 #define RAPT_TESTS_GUARD_H
 

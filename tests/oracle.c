@@ -6,8 +6,8 @@
  *   score    s = scale * (q . k) + bias. D products and additions, rounding of scale (1/sqrt(D) in
  *            f32: 2) and of the multiplication with it (1), addition of the bias (1 on each term):
  *            |ds| <= u * ((D + SCORE_EXTRA) * |scale| sum |q_d k_d| + |bias|)
- *   weight   w = exp(s - m). The subtraction adds u |s - m|, in one step or, with a running maximum,
- *            in several that add up to the same; exp adds 1 ulp = 2u at most:
+ *   weight   w = exp(s - m). The subtraction adds u |s - m|, in one step or, with a running
+ *            maximum, in several that add up to the same; exp adds 1 ulp = 2u at most:
  *            w' = w exp(e), |e| <= ds + u |s - m| + 2u
  *   rescale  each time the maximum moves, sums are multiplied by a factor that is an exp (2u) and
  *            rounded (u). It moves at most once per block of keys with a visible key.
@@ -225,8 +225,8 @@ void oracle_forward(oracle *o, const rapt_attention *what, const rapt_attention_
 }
 
 void oracle_free(oracle *o) {
-    double *const arrays[] = {o->out, o->out_tol, o->lse, o->lse_tol,
-                              o->score, o->error, o->p, o->slip};
+    double *const arrays[] = {o->out,   o->out_tol, o->lse, o->lse_tol,
+                              o->score, o->error,   o->p,   o->slip};
     for (size_t n = 0; n < sizeof arrays / sizeof *arrays; n++) free(arrays[n]);
     free(o->key);
     *o = (oracle){0};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * oracle.h: attention forward, naive and in double precision, written from the public headers alone;
- * it shares no code with the library. Beside each value stands how far a correct f32 computation may
- * lie from it: a bound derived in oracle.c, not tuned. */
+ * oracle.h: attention forward, naive and in double precision, written from the public headers
+ * alone; it shares no code with the library. Beside each value stands how far a correct f32
+ * computation may lie from it: a bound derived in oracle.c, not tuned. */
 #ifndef RAPT_TESTS_ORACLE_H
 #define RAPT_TESTS_ORACLE_H
 

@@ -86,5 +86,10 @@ rapt_context *plain_context(int32_t threads, const char *isa) {
         fprintf(stderr, "%s: %s\n", rapt_status_name(status), rapt_context_message(context));
         abort();
     }
+    const char *forced = isa ? isa : getenv("RAPT_ISA");
+    if (forced && strcmp(forced, rapt_context_isa(context)) != 0) {
+        fprintf(stderr, "%s runs where %s was forced\n", rapt_context_isa(context), forced);
+        abort();
+    }
     return context;
 }

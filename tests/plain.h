@@ -38,7 +38,8 @@ rapt_status plain_run(plain *p, rapt_context *context);
 /* True if out and lse of both hold the same bits. */
 bool plain_same(const plain *a, const plain *b);
 
-/* A context that must exist: threads as in rapt_context_options, isa null for the default. */
+/* A context that must exist and run the given set (null: the one in RAPT_ISA, else the best).
+ * threads as in rapt_context_options. */
 rapt_context *plain_context(int32_t threads, const char *isa);
 
 #endif

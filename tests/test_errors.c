@@ -14,14 +14,22 @@
 
 enum { B = 2, HQ = 4, HKV = 2, TQ = 3, TK = 5, D = 4, DV = 6 };
 
-/* The memory of all operands; a refused call may change none of it. */
+enum { ROOM = B * HQ * TQ * DV };
+
+/* The memory of all operands; a refused call may change none of it. Each input has room before and
+ * after it, so that an output moved over its ends meets no other. */
 typedef struct memory {
-    float room[B * HQ * TQ * DV]; /* for an output that is moved down over an input */
-    float q[B * HQ * TQ * D], k[B * HKV * TK * D], v[B * HKV * TK * DV];
-    float out[B * HQ * TQ * DV], lse[B * HQ * TQ], bias[TQ * TK];
+    float before_q[ROOM], q[B * HQ * TQ * D];
+    float before_k[ROOM], k[B * HKV * TK * D];
+    float before_v[ROOM], v[B * HKV * TK * DV];
+    float before_bias[ROOM], bias[TQ * TK];
+    float before_lengths64[ROOM];
     int64_t lengths64[B];
+    float before_lengths32[ROOM];
     int32_t lengths32[B];
+    float before_mask[ROOM];
     unsigned char mask[TQ * TK];
+    float before_out[ROOM], out[B * HQ * TQ * DV], lse[B * HQ * TQ];
 } memory;
 
 typedef struct call {
@@ -383,7 +391,7 @@ Test(errors, outputs_that_overlap_operands) {
     for (int o = 0; o < 6; o++) { /* every input: one element at out's end; lse on its first */
         char words[64];
         call *c = valid();
-        c->out.data = (float *)operand(c, o)->data - (B * HQ * TQ * DV - 1);
+        c->out.data = (float *)operand(c, o)->data - (ROOM - 1);
         snprintf(words, sizeof words, "out %s", operand_names[o]);
         REFUSED(RAPT_ERR_OVERLAP, words);
         c = valid();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_oracle.c: the tests' own tools are right: oracle, bounds, comparators, guarded memory, layouts.
- * The library is not called. */
+ * test_oracle.c: the tests' own tools are right: oracle, bounds, comparators, guarded memory,
+ * layouts. The library is not called. */
 #include "compare.h"
 #include "crash.h"
 #include "harness.h"
@@ -198,7 +198,8 @@ static void single_precision(problem *p) {
         for (int64_t j = 0; j < p->s.tk; j++) l += score[j] = expf(score[j] - m);
         for (int64_t d = 0; d < p->s.dv; d++) {
             float sum = 0.0f;
-            for (int64_t j = 0; j < p->s.tk; j++) sum += score[j] * *problem_at(p, OP_V, 0, 0, j, d);
+            for (int64_t j = 0; j < p->s.tk; j++)
+                sum += score[j] * *problem_at(p, OP_V, 0, 0, j, d);
             *problem_at(p, OP_OUT, 0, 0, i, d) = sum / l;
         }
         *problem_at(p, OP_LSE, 0, 0, i, 0) = m + logf(l);
@@ -229,7 +230,8 @@ Test(oracle, bounds_hold_and_bite) {
     problem_expect(&p);
     single_precision(&p);
     *problem_at(&p, OP_OUT, 0, 0, 3, 5) += 1e-4f;
-    REQUIRE(!compare_oracle(&p.op[OP_OUT].t, NULL, &p.expected, NULL, why, sizeof why), "not found");
+    REQUIRE(!compare_oracle(&p.op[OP_OUT].t, NULL, &p.expected, NULL, why, sizeof why),
+            "not found");
     problem_free(&p);
 }
 

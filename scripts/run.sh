@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# From a fresh Debian 12 to results: installs what is missing, builds, sends a six-token sentence
+# through causal attention (the numbers beside the book's), then verifies and times attention of
+# GPT-2 small's size, with thread scaling measured here and predicted beyond. Tables and pictures
+# go to build/figures.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+scripts/install_deps.sh build
+mkdir -p build
+cmake -S . -B build/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DRAPT_BUILD_TESTS=OFF >build/cmake.log
+cmake --build build/release
+
+bench=build/release/bench/rapt-bench
+gpt2=fwd-f32-1x12x1024x64
+figures=build/figures
+mkdir -p "$figures"
+
+echo
+build/release/examples/sentence
+
+echo
+echo "Attention of GPT-2 small's size, verified, then timed; a textbook loop beside it"
+"$bench" --row "$gpt2-full" --row "$gpt2-causal" --row textbook-f32-1x12x1024x64-causal
+
+echo
+echo "Thread scaling: measured up to this machine's cores, predicted from the task list to 256"
+"$bench" --scaling --row "$gpt2-full" --row "$gpt2-causal" --format json >"$figures/scaling.json"
+scripts/plot_scaling.py "$figures/scaling.json" --out "$figures/scaling"
+python3 - "$figures/scaling.json" <<'PYTHON'
+import json, sys
+
+print(f"{'row':32} {'threads':>7} {'ms':>9} {'speed-up':>9} {'predicted':>9}")
+for line in map(json.loads, open(sys.argv[1])):
+    ms, speedup = (f"{line[key]:9.3g}" if line[key] is not None else f"{'-':>9}" for key in ("ms", "speedup"))
+    print(f"{line['row']:32} {line['threads']:7} {ms} {speedup} {line['predicted_speedup']:9.4g}")
+PYTHON
+echo "picture: $figures/scaling.png and .svg"

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT
+ * vec_neon.h: the vector words on AArch64 Advanced SIMD, 4 lanes, little-endian. What each word
+ * means is written in simd/README.md. */
+#ifndef RAPTI_VEC_NEON_H
+#define RAPTI_VEC_NEON_H
+
+/* GCC 12 would move all loads of a tile's step ahead of its multiply-adds, and then lack registers:
+ * an accumulator of the 6 x 4 and 8 x 3 tiles goes through memory in every step. */
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("no-schedule-insns")
+#endif
+
+#include "common.h"
+
+#include <arm_neon.h>
+#include <sleef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define VEC_ISA neon
+enum { VEC_LANES = 4 };
+
+/* Register tiles, rows x vectors, for 1 to 4 vectors: up to 24 accumulators, 32 registers. A
+ * Neoverse core starts 2 (N1) to 4 (V1, V2) multiply-adds per cycle that take 4 cycles each, so 16
+ * must be under way. A 6 x 4 tile does 24 with 10 loads, 8 x 3 with 11, 16 x 1 with 17; the load
+ * units do 2 to 3 per cycle.
+ * Groups of 4 vectors: with 4 lanes that is only 16 queries, and each key and value that comes from
+ * L2 should serve as many as it can; their output rows are tiles of 6, 6 and 4 rows, all with
+ * 16 accumulators or more. */
+enum { TILE_ROWS_1 = 16, TILE_ROWS_2 = 10, TILE_ROWS_3 = 8, TILE_ROWS_4 = 6 };
+enum { TILE_GROUP_VECTORS = 4, TILE_COLUMN_VECTORS = 4, TILE_KEY_BLOCK = 128 };
+
+typedef float32x4_t vf;
+typedef int32x4_t vi;
+typedef uint32x4_t vm; /* all ones or all zeros in each lane */
+
+RAPTI_INLINE vf vf_zero(void) { return vdupq_n_f32(0.0f); }
+RAPTI_INLINE vf vf_set1(float x) { return vdupq_n_f32(x); }
+RAPTI_INLINE vf vf_load(const float *p) { return vld1q_f32(p); }
+RAPTI_INLINE void vf_store(float *p, vf x) { vst1q_f32(p, x); }
+RAPTI_INLINE vf vf_load_n(const float *p, int n) {
+    vf x = vf_zero();
+    if (n >= 4) { return vf_load(p); }
+    if (n & 1) { x = vld1q_lane_f32(p + (n & 2), x, 0); }
+    return n & 2 ? vcombine_f32(vld1_f32(p), vget_low_f32(x)) : x;
+}
+RAPTI_INLINE void vf_store_n(float *p, int n, vf x) {
+    if (n >= 4) {
+        vf_store(p, x);
+    } else {
+        if (n & 2) { vst1_f32(p, vget_low_f32(x)); }
+        if (n == 3) { vst1q_lane_f32(p + 2, x, 2); }
+        if (n == 1) { vst1q_lane_f32(p, x, 0); }
+    }
+}
+RAPTI_INLINE vf vf_add(vf a, vf b) { return vaddq_f32(a, b); }
+RAPTI_INLINE vf vf_sub(vf a, vf b) { return vsubq_f32(a, b); }
+RAPTI_INLINE vf vf_mul(vf a, vf b) { return vmulq_f32(a, b); }
+RAPTI_INLINE vf vf_div(vf a, vf b) { return vdivq_f32(a, b); }
+/* not FMAX: b if either is NaN, as on the other sets */
+RAPTI_INLINE vf vf_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
+RAPTI_INLINE vf vf_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
+RAPTI_INLINE vf vf_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
+
+RAPTI_INLINE vm vf_lt(vf a, vf b) { return vcltq_f32(a, b); }
+RAPTI_INLINE vm vf_eq(vf a, vf b) { return vceqq_f32(a, b); }
+RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) { return vbslq_f32(m, yes, no); }
+/* a * b, and 0 where m */
+RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) {
+    return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(vmulq_f32(a, b)), m));
+}
+RAPTI_INLINE vm vm_or(vm a, vm b) { return vorrq_u32(a, b); }
+RAPTI_INLINE int vm_all(vm m) { return vminvq_u32(m) != 0; }
+
+RAPTI_INLINE vi vi_set1(int32_t x) { return vdupq_n_s32(x); }
+RAPTI_INLINE vi vi_load(const int32_t *p) { return vld1q_s32(p); }
+RAPTI_INLINE vm vi_gt(vi a, vi b) { return vcgtq_s32(a, b); }
+
+/* 2^k where the low bits of x's representation hold k + 127 */
+RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
+    return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(x), 23));
+}
+RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
+    uint32_t bytes;
+    memcpy(&bytes, p, sizeof bytes);
+    const uint32x4_t lanes = vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(bytes))));
+    const vf hidden = vf_set1(-__builtin_inff());
+    return vreinterpretq_f32_u32(vandq_u32(vceqzq_u32(lanes), vreinterpretq_u32_f32(hidden)));
+}
+RAPTI_INLINE void vec_prefetch(const float *p) { __builtin_prefetch(p); }
+
+RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf4_u10advsimd(x); }
+RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf4_u10advsimd(x); }
+
+/* r[i] lane j <-> r[j] lane i: pairs, then 64-bit halves */
+RAPTI_INLINE void vf_transpose(vf r[4]) {
+    const float64x2_t a = vreinterpretq_f64_f32(vtrn1q_f32(r[0], r[1]));
+    const float64x2_t b = vreinterpretq_f64_f32(vtrn2q_f32(r[0], r[1]));
+    const float64x2_t c = vreinterpretq_f64_f32(vtrn1q_f32(r[2], r[3]));
+    const float64x2_t d = vreinterpretq_f64_f32(vtrn2q_f32(r[2], r[3]));
+    r[0] = vreinterpretq_f32_f64(vtrn1q_f64(a, c));
+    r[1] = vreinterpretq_f32_f64(vtrn1q_f64(b, d));
+    r[2] = vreinterpretq_f32_f64(vtrn2q_f64(a, c));
+    r[3] = vreinterpretq_f32_f64(vtrn2q_f64(b, d));
+}
+
+#endif

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: MIT
+ * case_run.c: builds the problem of a random case and runs it.
+ *
+ * Memory that no query may look at holds NaN, infinity or huge numbers: the tensors are filled with
+ * those first, and then only what some query sees gets values. */
+#include "case.h"
+
+#include "compare.h"
+#include "fill.h"
+#include "harness.h"
+#include "oracle.h"
+#include "problem.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Limits, mask, bias, lengths ---- */
+
+static void set_what(problem *p, const test_case *c) {
+    static const float scales[] = {0.0f, 0.3f, -0.4f, 1.0f, 0.0f};
+    p->what.causal = (rapt_causal)c->causal;
+    if (c->scale) p->what.scale = (rapt_scale){1, scales[c->scale]};
+    if (c->window) {
+        p->what.window = (rapt_window){1, c->left > CASE_NO_LIMIT ? INT64_MAX : c->left,
+                                       c->right > CASE_NO_LIMIT ? INT64_MAX : c->right};
+    }
+}
+
+static void set_lengths(problem *p, const test_case *c) {
+    rng r = rng_make((uint64_t)c->seed, 1);
+    int64_t lengths[8];
+    if (c->lengths == LENGTHS_NONE) return;
+    for (int64_t b = 0; b < p->s.b; b++) {
+        lengths[b] = rng_chance(&r, 20) ? p->s.tk : rng_range(&r, 0, p->s.tk);
+    }
+    const bool wide = c->lengths == LENGTHS_I64 || c->lengths == LENGTHS_ONE_I64;
+    const bool one = c->lengths == LENGTHS_ONE_I32 || c->lengths == LENGTHS_ONE_I64;
+    lengths[0] = p->s.b > 0 ? lengths[0] : 0;
+    problem_lengths(p, wide ? RAPT_I64 : RAPT_I32, one ? 1 : p->s.b, lengths);
+}
+
+static void broadcast_size(const problem *p, int64_t rank, int64_t ones, int64_t *size) {
+    const int64_t full[4] = {p->s.b, p->s.hq, p->s.tq, p->s.tk};
+    for (int64_t n = 0; n < rank; n++) {
+        const int64_t axis = 4 - rank + n;
+        size[n] = ones >> axis & 1 ? 1 : full[axis];
+    }
+}
+
+static uint8_t mask_value(rng *r, const walk *w, mask_kind kind) {
+    bool sees = true;
+    switch (kind) {
+    case MASK_MOST: sees = rng_chance(r, 80); break;
+    case MASK_FEW: sees = rng_chance(r, 5); break;
+    case MASK_NONE: sees = false; break;
+    case MASK_BLOCKS: sees = w->index[w->t->rank - 1] / 13 % 2; break;
+    default: break;
+    }
+    return sees ? (uint8_t)rng_range(r, 1, 255) : 0;
+}
+
+static void set_mask(problem *p, const test_case *c) {
+    int64_t size[4];
+    if (!c->mask_rank) return;
+    broadcast_size(p, c->mask_rank, c->mask_ones, size);
+    problem_mask(p, (int32_t)c->mask_rank, size, (layout)c->mask_layout);
+    rng r = rng_make((uint64_t)c->seed, 2);
+    for (walk w = walk_begin(&p->op[OP_MASK].t); !w.done; walk_next(&w)) {
+        *walk_byte(&w) = mask_value(&r, &w, (mask_kind)c->mask_kind);
+    }
+}
+
+static float hidden_value(const test_case *c) {
+    static const float values[HIDDEN_KINDS] = {0.5f, NAN, INFINITY, 1e38f};
+    return values[c->hidden];
+}
+
+static float bias_value(rng *r, bias_kind kind) {
+    static const float sentinels[] = {-10000.0f, -65504.0f, -FLT_MAX};
+    const float value = (float)rng_normal(r);
+    switch (kind) {
+    case BIAS_ZERO: return 0.0f;
+    case BIAS_HOLES: return rng_chance(r, 20) ? -INFINITY : value;
+    case BIAS_FEW: return rng_chance(r, 95) ? -INFINITY : value;
+    case BIAS_SENTINEL: return rng_chance(r, 40) ? sentinels[rng_range(r, 0, 2)] : value;
+    default: return value;
+    }
+}
+
+/* ---- What is seen ---- */
+
+typedef struct pair {
+    int64_t b, h, i, j;
+} pair;
+
+static bool next_pair(const problem *p, pair *n) {
+    const shape s = p->s;
+    if (++n->j < s.tk) return true;
+    n->j = 0;
+    if (++n->i < s.tq) return true;
+    n->i = 0;
+    if (++n->h < s.hq) return true;
+    n->h = 0;
+    return ++n->b < s.b;
+}
+
+static float *bias_at(const problem *p, const pair *n) {
+    const rapt_tensor *t = &p->op[OP_BIAS].t;
+    const int64_t index[4] = {n->b, n->h, n->i, n->j};
+    float *at = t->data;
+    for (int32_t axis = 0; axis < t->rank; axis++) {
+        if (t->size[axis] != 1) at += index[4 - t->rank + axis] * t->stride[axis];
+    }
+    return at;
+}
+
+static void set_bias(problem *p, const test_case *c) {
+    int64_t size[4];
+    if (!c->bias_rank) return;
+    broadcast_size(p, c->bias_rank, c->bias_ones, size);
+    rapt_attention_operands ops = problem_operands(p);
+    problem_bias(p, (int32_t)c->bias_rank, size, (layout)c->bias_layout);
+    fill_constant(p, OP_BIAS, hidden_value(c));
+    rng r = rng_make((uint64_t)c->seed, 3);
+    const shape s = p->s;
+    pair n = {0, 0, 0, -1};
+    for (bool more = s.b * s.hq * s.tq * s.tk > 0 && next_pair(p, &n); more;
+         more = next_pair(p, &n)) {
+        if (!oracle_visible(&p->what, &ops, n.b, n.h, n.i, n.j)) continue;
+        *bias_at(p, &n) = bias_value(&r, (bias_kind)c->bias_kind);
+    }
+}
+
+static void set_row(problem *p, operand_id id, int64_t b, int64_t h, int64_t i, rng *r,
+                    fill_kind kind) {
+    for (int64_t d = 0; d < p->op[id].t.size[3]; d++) {
+        *problem_at(p, id, b, h, i, d) = fill_value(r, kind);
+    }
+}
+
+/* Marks what is seen: queries [B, Hq, Tq] and keys [B, Hkv, Tk]; returns the number of pairs. */
+static int64_t find_seen(const problem *p, int64_t group, bool *queries, bool *keys, pair *last) {
+    const rapt_attention_operands ops = problem_operands(p);
+    const shape s = p->s;
+    int64_t count = 0;
+    pair n = {0, 0, 0, -1};
+    for (bool more = s.b * s.hq * s.tq * s.tk > 0 && next_pair(p, &n); more;
+         more = next_pair(p, &n)) {
+        if (!oracle_visible(&p->what, &ops, n.b, n.h, n.i, n.j)) continue;
+        queries[(n.b * s.hq + n.h) * s.tq + n.i] = true;
+        keys[(n.b * s.hkv + n.h / group) * s.tk + n.j] = true;
+        *last = n;
+        count++;
+    }
+    return count;
+}
+
+static void set_rows(problem *p, operand_id id, const bool *seen, rng *r, fill_kind kind) {
+    const int64_t heads = p->op[id].t.size[1], rows = p->op[id].t.size[2];
+    for (int64_t n = 0; n < p->s.b * heads * rows; n++) {
+        if (seen[n]) set_row(p, id, n / (heads * rows), n / rows % heads, n % rows, r, kind);
+    }
+}
+
+/* Puts one NaN or infinity where the query-key pair `at` uses it. */
+static void spoil(problem *p, const test_case *c, const pair *at, rng *r) {
+    const shape s = p->s;
+    const int64_t kv_head = at->h / c->group;
+    float value = NAN;
+    if (c->spoiled == SPOILED_V_INF || c->spoiled == SPOILED_BIAS_INF) value = INFINITY;
+    if (c->spoiled == SPOILED_Q && s.d > 0) {
+        *problem_at(p, OP_Q, at->b, at->h, at->i, rng_range(r, 0, s.d - 1)) = value;
+    } else if (c->spoiled == SPOILED_K && s.d > 0) {
+        *problem_at(p, OP_K, at->b, kv_head, at->j, rng_range(r, 0, s.d - 1)) = value;
+    } else if ((c->spoiled == SPOILED_V || c->spoiled == SPOILED_V_INF) && s.dv > 0) {
+        *problem_at(p, OP_V, at->b, kv_head, at->j, rng_range(r, 0, s.dv - 1)) = value;
+    } else if (c->spoiled >= SPOILED_BIAS) {
+        *bias_at(p, at) = value;
+    }
+}
+
+static void set_qkv(problem *p, const test_case *c) {
+    static bool queries[1 << 16], keys[1 << 16];
+    memset(queries, 0, sizeof queries);
+    memset(keys, 0, sizeof keys);
+    pair last = {0};
+    const int64_t count = find_seen(p, c->group, queries, keys, &last);
+    rng r = rng_make((uint64_t)c->seed, 4);
+    for (operand_id id = OP_Q; id <= OP_V; id++) {
+        fill_constant(p, id, hidden_value(c));
+        set_rows(p, id, id == OP_Q ? queries : keys, &r,
+                 (fill_kind)(id == OP_V ? c->fill_v : c->fill_qk));
+    }
+    if (c->spoiled && count > 0) spoil(p, c, &last, &r);
+}
+
+/* ---- Run ---- */
+
+static void build(problem *p, const test_case *c) {
+    *p = (problem){.s = {c->b, c->hkv * c->group, c->hkv, c->tq, c->tk, c->d, c->dv},
+                   .side = (guard_side)c->side,
+                   .threads = (int32_t)c->threads,
+                   .in_place = c->in_place != 0,
+                   .caller_scratch = c->scratch != 0};
+    problem_layout(p, OP_Q, (layout)c->layout_q);
+    problem_layout(p, OP_K, (layout)c->layout_k);
+    problem_layout(p, OP_V, (layout)c->layout_v);
+    if (!c->in_place) problem_layout(p, OP_OUT, (layout)c->layout_out);
+    if (!c->no_lse) problem_layout(p, OP_LSE, (layout)c->layout_lse);
+    set_what(p, c);
+    set_lengths(p, c);
+    set_mask(p, c);
+    set_bias(p, c);
+    set_qkv(p, c);
+}
+
+/* The library's own account of the call agrees with the oracle's. */
+static bool check_info(problem *p, char *why, size_t why_bytes) {
+    rapt_attention_info info;
+    const rapt_attention_operands ops = problem_operands(p);
+    rapt_context *context = harness_context(p->threads);
+    const rapt_status status = rapt_attention_forward_info(context, &p->what, &ops, &info);
+    const double flops = 2.0 * (double)p->expected.within * (double)(p->s.d + p->s.dv);
+    if (status == RAPT_OK && info.visible == p->expected.within &&
+        fabs(info.flops - flops) <= 1e-9 * flops && info.threads <= p->threads) {
+        return true;
+    }
+    snprintf(why, why_bytes, "info: %s, visible %lld, want %lld, flops %.17g, threads %d",
+             rapt_status_name(status), (long long)info.visible, (long long)p->expected.within,
+             info.flops, (int)info.threads);
+    return false;
+}
+
+/* The same on one thread: the same bits. */
+static bool check_one_thread(const test_case *c, const problem *many, char *why, size_t why_bytes) {
+    static problem one;
+    rapt_status status = RAPT_OK;
+    test_case single = *c;
+    single.threads = 1;
+    build(&one, &single);
+    const bool same =
+        problem_call(&one, &status, why, why_bytes) &&
+        compare_bits(problem_out(many), problem_out(&one), why, why_bytes) &&
+        (c->no_lse || compare_bits(&many->op[OP_LSE].t, &one.op[OP_LSE].t, why, why_bytes));
+    problem_free(&one);
+    return same;
+}
+
+bool case_run(const test_case *c, char *why, size_t why_bytes) {
+    static problem p;
+    char reason[512];
+    build(&p, c);
+    const bool right = problem_try(&p, reason, sizeof reason) &&
+                       check_info(&p, reason, sizeof reason) &&
+                       (c->threads == 1 || check_one_thread(c, &p, reason, sizeof reason));
+    if (!right) snprintf(why, why_bytes, "%s\n%s", reason, problem_text(&p));
+    oracle expected = p.expected; /* its memory serves the next case */
+    p.expected = (oracle){0};
+    problem_free(&p);
+    p.expected = expected;
+    return right;
+}
