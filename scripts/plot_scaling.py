@@ -40,7 +40,7 @@ def draw(axes, curves, measured, predicted, factor):
 def main():
     parser = argparse.ArgumentParser(description="plot thread scaling")
     parser.add_argument("file", type=argparse.FileType(), help="JSON lines; - is standard input")
-    parser.add_argument("--out", default="scaling", help="prefix of the .png and .svg (%(default)s)")
+    parser.add_argument("--out", default="scaling", help="prefix of .png and .svg (%(default)s)")
     parser.add_argument("--isa", help="instruction set, if the file holds several (the first)")
     options = parser.parse_args()
 

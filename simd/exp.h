@@ -32,7 +32,9 @@ static void exp_nonpositive(const float *x, float *y, int64_t n) {
     for (; i + VEC_LANES <= n; i += VEC_LANES) {
         vf_store(y + i, vf_exp_nonpositive(vf_load(x + i)));
     }
-    if (i < n) { vf_store_n(y + i, (int)(n - i), vf_exp_nonpositive(vf_load_n(x + i, (int)(n - i)))); }
+    if (i < n) {
+        vf_store_n(y + i, (int)(n - i), vf_exp_nonpositive(vf_load_n(x + i, (int)(n - i))));
+    }
 }
 
 static void exp_any(const float *x, float *y, int64_t n) {

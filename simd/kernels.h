@@ -28,7 +28,8 @@ typedef struct rapti_product {
 typedef struct rapti_softmax_state {
     float *max;     /* largest score so far, -inf at the start */
     float *sum;     /* sum of exp(score - max), 0 at the start */
-    float *rescale; /* out: factor that the last block put on everything before it */
+    float *shift;   /* what the last block subtracted: max, or 0 where max is -inf */
+    float *rescale; /* factor that the last block put on everything before it */
 } rapti_softmax_state;
 
 typedef struct rapti_kernels {
@@ -61,11 +62,15 @@ typedef struct rapti_kernels {
     void (*apply_bias)(const float *const *rows, int64_t stride, int64_t from, int64_t to, float *s,
                        int64_t ld);
 
-    /* One lane vector of scores: S[key] = exp(S[key] - max) for keys [begin, end), 0 for the other
-     * keys of [from, to); max, sum and rescale brought up to date. A lane whose scores so far are
-     * all -inf keeps max -inf and sum 0. */
-    void (*softmax_block)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
-                          int64_t to, rapti_softmax_state state);
+    /* One step of the online softmax on one lane vector of scores, in two halves, so that several
+     * vectors can be in flight. First: max over keys [begin, end) and those before; shift; rescale.
+     * A lane whose scores so far are all -inf keeps max -inf. */
+    void (*softmax_max)(const float *s, int64_t ld, int64_t begin, int64_t end,
+                        rapti_softmax_state state);
+    /* Second: S[key] = exp(S[key] - shift) for keys [begin, end), 0 for the other keys of [from, to);
+     * sum = sum * rescale + their sum. */
+    void (*softmax_exp)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
+                        rapti_softmax_state state);
 
     /* out[lane][c * stride] = o[lane * ld + c] / sum[lane] (0 where sum is 0), c < size, for the
      * first `count` lanes; lse[lane] = max + ln(sum) for all lanes. */

@@ -53,8 +53,8 @@ RAPTI_INLINE void product_panel(const rapti_product *p, int64_t column, const in
     const float *b = p->b + column;
     int64_t i = 0;
 #define RAPTI_TILE(rows)                                                                           \
-    product_tile(p, p->a + i * p->a_row, b, p->c + i * p->c_row + column,                          \
-                 add ? p->factor + i : 0, rows, vectors, add)
+    product_tile(p, p->a + i * p->a_row, b, p->c + i * p->c_row + column, add ? p->factor + i : 0, \
+                 rows, vectors, add)
     for (; i + full <= p->rows; i += full) { RAPTI_TILE(full); }
     if (full > 8 && p->rows - i >= 8) {
         RAPTI_TILE(8);

@@ -33,7 +33,9 @@ static void pack_rows(const float *rows, int64_t row, int64_t column, int64_t co
     for (int64_t r = 0; r < count; r++, rows += row, packed += ld) {
         int64_t c = 0;
         if (column == 1) {
-            for (; c + VEC_LANES <= size; c += VEC_LANES) { vf_store(packed + c, vf_load(rows + c)); }
+            for (; c + VEC_LANES <= size; c += VEC_LANES) {
+                vf_store(packed + c, vf_load(rows + c));
+            }
             if (c < size) { vf_store(packed + c, vf_load_n(rows + c, (int)(size - c))); }
         } else {
             for (; c < size; c++) { packed[c] = rows[c * column]; }
@@ -60,8 +62,7 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse) {
     const vf sum = vf_load(state.sum);
     float inverse[VEC_LANES];
-    vf_store(inverse,
-             vf_select(vf_eq(sum, vf_zero()), vf_zero(), vf_div(vf_set1(1.0f), sum)));
+    vf_store(inverse, vf_select(vf_eq(sum, vf_zero()), vf_zero(), vf_div(vf_set1(1.0f), sum)));
     vf_store(lse, vf_add(vf_load(state.max), vf_log(sum)));
     for (int64_t i = 0; i < count; i++, o += ld) {
         const vf factor = vf_set1(inverse[i]);
@@ -70,7 +71,9 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
             for (; c + VEC_LANES <= size; c += VEC_LANES) {
                 vf_store(out[i] + c, vf_mul(vf_load(o + c), factor));
             }
-            if (c < size) { vf_store_n(out[i] + c, (int)(size - c), vf_mul(vf_load(o + c), factor)); }
+            if (c < size) {
+                vf_store_n(out[i] + c, (int)(size - c), vf_mul(vf_load(o + c), factor));
+            }
         } else {
             for (; c < size; c++) { out[i][c * stride] = o[c] * inverse[i]; }
         }

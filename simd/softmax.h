@@ -50,18 +50,22 @@ RAPTI_INLINE vf block_exp(float *s, int64_t ld, int64_t begin, int64_t end, vf s
     return vf_add(even, odd);
 }
 
-static void softmax_block(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
-                          int64_t to, rapti_softmax_state state) {
+static void softmax_max(const float *s, int64_t ld, int64_t begin, int64_t end,
+                        rapti_softmax_state state) {
     const vf lowest = vf_set1(-__builtin_inff());
     const vf old_max = vf_load(state.max);
     const vf max = block_max(s, ld, begin, end, old_max);
     /* a lane that saw nothing yet: subtract 0, since -inf - -inf would be NaN */
     const vf shift = vf_select(vf_eq(max, lowest), vf_zero(), max);
-    const vf rescale = vf_exp_nonpositive(vf_sub(old_max, shift));
-    const vf sum = block_exp(s, ld, begin, end, shift);
     vf_store(state.max, max);
-    vf_store(state.rescale, rescale);
-    vf_store(state.sum, vf_fma(vf_load(state.sum), rescale, sum));
+    vf_store(state.shift, shift);
+    vf_store(state.rescale, vf_exp_nonpositive(vf_sub(old_max, shift)));
+}
+
+static void softmax_exp(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
+                        rapti_softmax_state state) {
+    const vf sum = block_exp(s, ld, begin, end, vf_load(state.shift));
+    vf_store(state.sum, vf_fma(vf_load(state.sum), vf_load(state.rescale), sum));
     for (int64_t k = from; k < begin; k++) { vf_store(s + k * ld, vf_zero()); }
     for (int64_t k = end; k < to; k++) { vf_store(s + k * ld, vf_zero()); }
 }

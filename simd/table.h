@@ -18,7 +18,8 @@ enum {
                                            : TILE_ROWS_2
 };
 _Static_assert((int)VEC_LANES <= (int)RAPTI_MAX_LANES, "wider vectors than kernels.h admits");
-_Static_assert((int)TILE_GROUP_VECTORS <= (int)RAPTI_MAX_GROUP_VECTORS, "larger groups than it admits");
+_Static_assert((int)TILE_GROUP_VECTORS <= (int)RAPTI_MAX_GROUP_VECTORS,
+               "larger groups than it admits");
 
 extern const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA);
 const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
@@ -34,7 +35,8 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .hide_outside = hide_outside,
     .apply_mask = apply_mask,
     .apply_bias = apply_bias,
-    .softmax_block = softmax_block,
+    .softmax_max = softmax_max,
+    .softmax_exp = softmax_exp,
     .finish_rows = finish_rows,
     .pack_rows = pack_rows,
     .all_finite = all_finite,

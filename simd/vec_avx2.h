@@ -29,9 +29,7 @@ RAPTI_INLINE vi lanes_below(int n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 RAPTI_INLINE vf vf_load_n(const float *p, int n) { return _mm256_maskload_ps(p, lanes_below(n)); }
-RAPTI_INLINE void vf_store_n(float *p, int n, vf x) {
-    _mm256_maskstore_ps(p, lanes_below(n), x);
-}
+RAPTI_INLINE void vf_store_n(float *p, int n, vf x) { _mm256_maskstore_ps(p, lanes_below(n), x); }
 RAPTI_INLINE vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 RAPTI_INLINE vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
 RAPTI_INLINE vf vf_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
@@ -44,7 +42,9 @@ RAPTI_INLINE vm vf_lt(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_LT_OQ); }
 RAPTI_INLINE vm vf_eq(vf a, vf b) { return _mm256_cmp_ps(a, b, _CMP_EQ_OQ); }
 RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm256_blendv_ps(no, yes, m); }
 /* a * b, and 0 where m */
-RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) { return _mm256_andnot_ps(m, _mm256_mul_ps(a, b)); }
+RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) {
+    return _mm256_andnot_ps(m, _mm256_mul_ps(a, b));
+}
 RAPTI_INLINE vm vm_or(vm a, vm b) { return _mm256_or_ps(a, b); }
 RAPTI_INLINE int vm_all(vm m) { return _mm256_movemask_ps(m) == 0xff; }
 

@@ -29,9 +29,7 @@ RAPTI_INLINE vm lanes_below(int n) { return (vm)((1u << n) - 1u); }
 RAPTI_INLINE vf vf_load_n(const float *p, int n) {
     return _mm512_maskz_loadu_ps(lanes_below(n), p);
 }
-RAPTI_INLINE void vf_store_n(float *p, int n, vf x) {
-    _mm512_mask_storeu_ps(p, lanes_below(n), x);
-}
+RAPTI_INLINE void vf_store_n(float *p, int n, vf x) { _mm512_mask_storeu_ps(p, lanes_below(n), x); }
 RAPTI_INLINE vf vf_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 RAPTI_INLINE vf vf_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 RAPTI_INLINE vf vf_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
@@ -60,8 +58,8 @@ RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
 }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)p);
-    return _mm512_mask_blend_ps(_mm_cmpeq_epi8_mask(bytes, _mm_setzero_si128()), _mm512_setzero_ps(),
-                                _mm512_set1_ps(-__builtin_inff()));
+    return _mm512_mask_blend_ps(_mm_cmpeq_epi8_mask(bytes, _mm_setzero_si128()),
+                                _mm512_setzero_ps(), _mm512_set1_ps(-__builtin_inff()));
 }
 RAPTI_INLINE void vec_prefetch(const float *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
 

@@ -85,9 +85,7 @@ RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) {
     return no;
 }
 /* a * b, and 0 where m */
-RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) {
-    return vf_select(m, vf_zero(), vf_mul(a, b));
-}
+RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) { return vf_select(m, vf_zero(), vf_mul(a, b)); }
 RAPTI_INLINE vm vm_or(vm a, vm b) {
     EACH_LANE a.lane[lane] |= b.lane[lane];
     return a;

@@ -11,7 +11,8 @@ static void hide_outside(float *s, int64_t ld, int64_t from, int64_t to, const i
     const vf hidden = vf_set1(-__builtin_inff());
     const vi first = vi_load(begin), past = vi_load(end);
     for (int64_t k = from; k < to; k++) {
-        const vm out = vm_or(vi_gt(first, vi_set1((int32_t)k)), vi_gt(vi_set1((int32_t)k + 1), past));
+        const vm out =
+            vm_or(vi_gt(first, vi_set1((int32_t)k)), vi_gt(vi_set1((int32_t)k + 1), past));
         vf_store(s + k * ld, vf_select(out, hidden, vf_load(s + k * ld)));
     }
 }

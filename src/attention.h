@@ -48,11 +48,11 @@ typedef struct rapti_task {
  * keys, and heads that share K and V fill the lanes together. */
 typedef struct rapti_plan {
     const rapti_kernels *kernels;
-    int64_t rows;         /* per batch item and key/value head */
-    int64_t vectors;      /* lane vectors, the last one perhaps partly filled */
-    int64_t groups;       /* groups of up to kernels->group_vectors lane vectors */
-    int32_t task_groups;  /* groups per task, the last task of a head perhaps fewer */
-    int32_t group_lanes;  /* lanes of a full group */
+    int64_t rows;          /* per batch item and key/value head */
+    int64_t vectors;       /* lane vectors, the last one perhaps partly filled */
+    int64_t groups;        /* groups of up to kernels->group_vectors lane vectors */
+    int32_t task_groups;   /* groups per task, the last task of a head perhaps fewer */
+    int32_t group_lanes;   /* lanes of a full group */
     int64_t value_vectors; /* vectors that hold value_dim */
     int64_t head_tasks, tasks;
     int32_t threads;
@@ -69,8 +69,8 @@ void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, 
 int64_t rapti_attention_group_start(const rapti_plan *plan, int64_t g);
 
 /* Runs one task with plan->thread_bytes of scratch. */
-void rapti_attention_run_task(const rapti_problem *p, const rapti_plan *plan, const rapti_task *task,
-                              void *scratch);
+void rapti_attention_run_task(const rapti_problem *p, const rapti_plan *plan,
+                              const rapti_task *task, void *scratch);
 
 /* Bytes of scratch that one thread needs, for a plan whose sizes are known. */
 size_t rapti_attention_thread_bytes(const rapti_problem *p, const rapti_plan *plan);

@@ -7,7 +7,8 @@
 
 static rapt_status check_what(rapt_context *context, const rapt_attention *what) {
     if ((int)what->causal < RAPT_CAUSAL_NONE || (int)what->causal > RAPT_CAUSAL_BOTTOM_RIGHT) {
-        return rapti_fail(context, RAPT_ERR_ARGUMENT, "causal: unknown value %d", (int)what->causal);
+        return rapti_fail(context, RAPT_ERR_ARGUMENT, "causal: unknown value %d",
+                          (int)what->causal);
     }
     if ((what->scale.on & ~1) || (what->scale.on && !isfinite(what->scale.value))) {
         return rapti_fail(context, RAPT_ERR_ARGUMENT,
@@ -89,8 +90,9 @@ static rapt_status check_broadcast(rapt_context *context, const char *name, cons
     for (int32_t axis = 0; axis < t->rank; axis++) {
         const int32_t to = axis + 4 - t->rank;
         if (t->size[axis] != full[to] && t->size[axis] != 1) {
-            return rapti_fail(context, RAPT_ERR_SHAPE, "%s: size %lld of axis %d, expected %lld or 1",
-                              name, (long long)t->size[axis], axis, (long long)full[to]);
+            return rapti_fail(context, RAPT_ERR_SHAPE,
+                              "%s: size %lld of axis %d, expected %lld or 1", name,
+                              (long long)t->size[axis], axis, (long long)full[to]);
         }
         view->stride[to] = t->size[axis] == 1 ? 0 : t->stride[axis];
     }
@@ -129,15 +131,17 @@ static rapt_status check_key_lengths(rapt_context *context, const rapt_tensor *t
 }
 
 /* `written` must not overlap itself or any operand; it may be `in_place`, seen the same way. */
-static rapt_status check_overlap(rapt_context *context, const char *name, const rapt_tensor *written,
-                                 const rapt_attention_operands *o, const rapt_tensor *in_place) {
+static rapt_status check_overlap(rapt_context *context, const char *name,
+                                 const rapt_tensor *written, const rapt_attention_operands *o,
+                                 const rapt_tensor *in_place) {
     if (rapti_tensor_overlaps_itself(written)) {
-        return rapti_fail(context, RAPT_ERR_OVERLAP,
-                          "%s: elements overlap or strides do not nest (sizes %lld %lld %lld, strides "
-                          "%lld %lld %lld, ...)",
-                          name, (long long)written->size[0], (long long)written->size[1],
-                          (long long)written->size[2], (long long)written->stride[0],
-                          (long long)written->stride[1], (long long)written->stride[2]);
+        return rapti_fail(
+            context, RAPT_ERR_OVERLAP,
+            "%s: elements overlap or strides do not nest (sizes %lld %lld %lld, strides "
+            "%lld %lld %lld, ...)",
+            name, (long long)written->size[0], (long long)written->size[1],
+            (long long)written->size[2], (long long)written->stride[0],
+            (long long)written->stride[1], (long long)written->stride[2]);
     }
     const struct {
         const char *name;
@@ -177,7 +181,9 @@ rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *w
     if (status == RAPT_OK) { status = check_key_lengths(context, o->key_lengths, p); }
     if (status == RAPT_OK && needs_data) {
         status = check_overlap(context, "out", o->out, o, o->q);
-        if (status == RAPT_OK && o->lse) { status = check_overlap(context, "lse", o->lse, o, NULL); }
+        if (status == RAPT_OK && o->lse) {
+            status = check_overlap(context, "lse", o->lse, o, NULL);
+        }
     }
     if (status != RAPT_OK) { return status; }
     p->causal = what->causal != RAPT_CAUSAL_NONE;

@@ -101,13 +101,16 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     }
     plan->task_bytes = (plan->task_bytes + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
     plan->threads = choose_threads(context, plan);
+    if (p->dim > INT32_MAX || p->value_dim > INT32_MAX) {
+        return rapti_fail(context, RAPT_ERR_SHAPE, "q, v: head sizes %lld and %lld, limit %d",
+                          (long long)p->dim, (long long)p->value_dim, INT32_MAX);
+    }
     plan->thread_bytes = rapti_attention_thread_bytes(p, plan);
-    if (plan->thread_bytes > SIZE_MAX / 8192 ||
-        __builtin_mul_overflow(plan->thread_bytes, (size_t)plan->threads, &all) ||
+    if (__builtin_mul_overflow(plan->thread_bytes, (size_t)plan->threads, &all) ||
         __builtin_add_overflow(all, plan->task_bytes, &plan->scratch_bytes)) {
         return rapti_fail(context, RAPT_ERR_SHAPE,
-                          "head sizes %lld and %lld need too much scratch memory", (long long)p->dim,
-                          (long long)p->value_dim);
+                          "head sizes %lld and %lld need too much scratch memory",
+                          (long long)p->dim, (long long)p->value_dim);
     }
     return RAPT_OK;
 }

@@ -103,15 +103,15 @@ rapt_status rapt_context_create_checked(rapt_context **context, const rapt_conte
     if (!given.allocator.allocate || half) {
         given.allocator = (rapt_allocator){default_allocate, default_release, NULL};
     }
-    rapt_context *c =
-        given.allocator.allocate(given.allocator.user, sizeof *c, RAPTI_ALIGNMENT);
+    rapt_context *c = given.allocator.allocate(given.allocator.user, sizeof *c, RAPTI_ALIGNMENT);
     if (!c) { return RAPT_ERR_MEMORY; }
     *c = (rapt_context){.allocator = given.allocator};
     *context = c;
     if (same != RAPT_OK) { return check_layout(c, layout); }
     if (half) {
-        return rapti_fail(c, RAPT_ERR_ARGUMENT,
-                          "options.allocator: allocate and release must both be given or both null");
+        return rapti_fail(
+            c, RAPT_ERR_ARGUMENT,
+            "options.allocator: allocate and release must both be given or both null");
     }
     rapt_status status = choose_threads(c, given.threads);
     if (status == RAPT_OK) { status = choose_isa(c, given.isa); }
@@ -158,11 +158,12 @@ rapt_status rapti_context_scratch(rapt_context *context, void *callers, size_t c
                                   size_t bytes, void **scratch) {
     if (callers) {
         if ((uintptr_t)callers % RAPTI_ALIGNMENT != 0 || callers_bytes < bytes) {
-            return rapti_fail(context, RAPT_ERR_SCRATCH,
-                              "scratch: %zu bytes given at an address that is %zu past a multiple of "
-                              "%d, %zu needed at one that is",
-                              callers_bytes, (size_t)((uintptr_t)callers % RAPTI_ALIGNMENT),
-                              RAPTI_ALIGNMENT, bytes);
+            return rapti_fail(
+                context, RAPT_ERR_SCRATCH,
+                "scratch: %zu bytes given at an address that is %zu past a multiple of "
+                "%d, %zu needed at one that is",
+                callers_bytes, (size_t)((uintptr_t)callers % RAPTI_ALIGNMENT), RAPTI_ALIGNMENT,
+                bytes);
         }
         *scratch = callers;
         return RAPT_OK;

@@ -19,9 +19,8 @@ struct rapt_context {
 };
 
 /* Sets the context's message and returns `status`. */
-__attribute__((format(printf, 3, 4))) rapt_status rapti_fail(rapt_context *context,
-                                                             rapt_status status, const char *format,
-                                                             ...);
+__attribute__((format(printf, 3, 4))) rapt_status
+rapti_fail(rapt_context *context, rapt_status status, const char *format, ...);
 
 /* Scratch of at least `bytes`, 64-byte aligned: the caller's if given, else the context's own.
  * RAPT_ERR_SCRATCH or RAPT_ERR_MEMORY if there is none. */

@@ -63,7 +63,7 @@ static void draw_shape(test_case *c, rng *r) {
     c->d = draw_size(r, 300);
     c->dv = rng_chance(r, 50) ? c->d : draw_size(r, 300);
     const int64_t luck = rng_range(r, 0, 999);
-    limit_work(c, r, luck < 3 ? 4000000 : luck < 50 ? 400000 : 20000);
+    limit_work(c, r, luck < 10 ? 4000000 : luck < 100 ? 400000 : 40000);
 }
 
 static void draw_limits(test_case *c, rng *r) {

@@ -67,8 +67,10 @@ typedef struct rapt_attention {
  * value heads, Tq queries, Tk keys, D and Dv head sizes. ---- */
 typedef struct rapt_attention_operands {
     const rapt_tensor *q; /* in  f32 [B, Hq, Tq, D] */
-    const rapt_tensor *k; /* in  f32 [B, Hkv, Tk, D]    Hq is a multiple of Hkv; query head h uses */
-    const rapt_tensor *v; /* in  f32 [B, Hkv, Tk, Dv]   head h / (Hq / Hkv): grouped-query attention */
+    const rapt_tensor
+        *k; /* in  f32 [B, Hkv, Tk, D]    Hq is a multiple of Hkv; query head h uses */
+    const rapt_tensor
+        *v; /* in  f32 [B, Hkv, Tk, Dv]   head h / (Hq / Hkv): grouped-query attention */
 
     const rapt_tensor *mask; /* in  bool: true = may attend. Shape broadcasts to [B, Hq, Tq, Tk]: */
     const rapt_tensor *bias; /* in  f32, added to the scaled scores. Rank 1 to 4, aligned to the
@@ -78,7 +80,8 @@ typedef struct rapt_attention_operands {
                                        hidden. Range 0 .. Tk */
 
     const rapt_tensor *out; /* out f32 [B, Hq, Tq, Dv] */
-    const rapt_tensor *lse; /* out f32 [B, Hq, Tq], optional: natural-log sum of exp of the scores */
+    const rapt_tensor
+        *lse; /* out f32 [B, Hq, Tq], optional: natural-log sum of exp of the scores */
 
     void *scratch;        /* optional: memory for this call, 64-byte aligned, of at least */
     size_t scratch_bytes; /* rapt_attention_info.scratch_bytes; null = the context's own */
@@ -114,15 +117,15 @@ RAPT_API rapt_status rapt_attention_forward(rapt_context *context, const rapt_at
 
 /* ---- What the call would do. ---- */
 typedef struct rapt_attention_info {
-    const char *isa;         /* instruction set, static string */
-    int64_t scratch_bytes;   /* scratch memory the call needs */
-    int32_t threads;         /* threads it would use: fewer than the context's for small work */
-    int32_t group_queries;   /* queries that one register-tile group holds */
-    int32_t key_block;       /* keys per block */
-    int64_t tasks;           /* independent pieces of work */
-    int64_t visible;         /* query-key pairs inside the causal, window and length limits, summed
+    const char *isa;       /* instruction set, static string */
+    int64_t scratch_bytes; /* scratch memory the call needs */
+    int32_t threads;       /* threads it would use: fewer than the context's for small work */
+    int32_t group_queries; /* queries that one register-tile group holds */
+    int32_t key_block;     /* keys per block */
+    int64_t tasks;         /* independent pieces of work */
+    int64_t visible;       /* query-key pairs inside the causal, window and length limits, summed
                                 over batch and query heads (saturates at INT64_MAX) */
-    double flops;            /* 2 * visible * (D + Dv): what the two products need */
+    double flops;          /* 2 * visible * (D + Dv): what the two products need */
 } rapt_attention_info;
 
 /* Fills *info for the call rapt_attention_forward(context, what, operands), with the same checks;

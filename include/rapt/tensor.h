@@ -109,9 +109,7 @@ static inline int64_t rapt_dtype_bytes(rapt_dtype dtype) {
 
 /* Elements [begin, begin + n) of one axis. Precondition: the range lies inside the axis. */
 static inline rapt_tensor rapt_tensor_slice(rapt_tensor t, int32_t axis, int64_t begin, int64_t n) {
-    if (t.data) {
-        t.data = (char *)t.data + begin * t.stride[axis] * rapt_dtype_bytes(t.dtype);
-    }
+    if (t.data) { t.data = (char *)t.data + begin * t.stride[axis] * rapt_dtype_bytes(t.dtype); }
     t.size[axis] = n;
     return t;
 }
