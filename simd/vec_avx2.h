@@ -12,6 +12,7 @@
 
 #define VEC_ISA avx2
 enum { VEC_LANES = 8 };
+enum { VEC_FUSED = 1 }; /* vf_fma rounds once */
 
 /* Register tiles, rows x vectors, for 1 to 4 vectors: 12 accumulators, 16 registers. */
 enum { TILE_ROWS_1 = 12, TILE_ROWS_2 = 6, TILE_ROWS_3 = 4, TILE_ROWS_4 = 3 };

@@ -12,6 +12,7 @@
 
 #define VEC_ISA avx512
 enum { VEC_LANES = 16 };
+enum { VEC_FUSED = 1 }; /* vf_fma rounds once */
 
 /* Register tiles, rows x vectors, for 1 to 4 vectors: 24 accumulators, 32 registers. */
 enum { TILE_ROWS_1 = 16, TILE_ROWS_2 = 12, TILE_ROWS_3 = 8, TILE_ROWS_4 = 6 };

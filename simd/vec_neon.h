@@ -19,6 +19,7 @@
 
 #define VEC_ISA neon
 enum { VEC_LANES = 4 };
+enum { VEC_FUSED = 1 }; /* vf_fma rounds once */
 
 /* Register tiles, rows x vectors, for 1 to 4 vectors: up to 24 accumulators, 32 registers. A
  * Neoverse core starts 2 (N1) to 4 (V1, V2) multiply-adds per cycle that take 4 cycles each, so 16

@@ -17,6 +17,8 @@ enum { TILE_ROWS_1 = 8, TILE_ROWS_2 = 6, TILE_ROWS_3 = 4, TILE_ROWS_4 = 3 };
 enum { TILE_GROUP_VECTORS = 2, TILE_COLUMN_VECTORS = 2, TILE_KEY_BLOCK = 128 };
 #endif
 
+enum { VEC_FUSED = 0 }; /* vf_fma rounds twice */
+
 typedef struct vf {
     float lane[VEC_LANES];
 } vf;
