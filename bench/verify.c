@@ -10,9 +10,9 @@
 enum { ROWS = 64 };
 
 /* Rounding of f32 sums: the error of a score relative to sum |q k| grows like the square root of D,
- * that of the output relative to sum p |v| like that of the keys in a block; both stay below 8
- * units of the last place by a margin, while a wrong result is off by thousands. */
-static const double units = 8;
+ * that of the output relative to sum p |v| like that of the keys in a block. The rows of the table
+ * stay below a fifth of this many units of the last place; a wrong result is off by thousands. */
+static const double units = 4;
 
 typedef struct place {
     int64_t b, h, i;

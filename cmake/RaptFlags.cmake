@@ -15,12 +15,13 @@ function(rapt_warnings target)
     -Wmissing-prototypes $<$<BOOL:${RAPT_WERROR}>:-Werror>)
 endfunction()
 
-# RAPT_SANITIZE applies to every target of this project.
+# RAPT_SANITIZE applies to every target of this project. -Og: more optimisation takes minutes for
+# each kernel source, whose unrolled loops the sanitizers fill with checks.
 macro(rapt_enable_sanitizers)
   if(RAPT_SANITIZE)
     list(JOIN RAPT_SANITIZE "," rapt_sanitizers)
     add_compile_options(-fsanitize=${rapt_sanitizers} -fno-sanitize-recover=all
-      -fno-omit-frame-pointer -g)
+      -fno-omit-frame-pointer -g -Og)
     add_link_options(-fsanitize=${rapt_sanitizers})
   endif()
 endmacro()

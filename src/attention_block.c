@@ -70,26 +70,13 @@ static void score_limited(const rapti_task_state *s, const rapti_group *g, const
     }
 }
 
-/* Hides what the lanes of one vector do not see of keys [from, to) of a tile. */
+/* Adds the bias, and hides what the lanes of one vector do not see, of keys [from, to) of a tile.
+ * Each step replaces what it hides, so limits come last: a hidden bias may be NaN. */
 static void hide(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
                  int64_t lane, int64_t from, int64_t to, float *tile) {
     const rapti_kernels *kernels = s->plan->kernels;
     const rapti_broadcast *bias = &s->p->bias, *mask = &s->p->mask;
     const int64_t width = kernels->lanes;
-    if (rapti_attention_limited(g, b)) {
-        int32_t begin[RAPTI_MAX_LANES], end[RAPTI_MAX_LANES];
-        for (int64_t i = 0; i < width; i++) {
-            int64_t lane_begin, lane_end;
-            lane_range(g, b, lane + i, &lane_begin, &lane_end);
-            begin[i] = (int32_t)lane_begin;
-            end[i] = (int32_t)lane_end;
-        }
-        /* all lanes see [last begin, first end): only the keys around it need a look */
-        const int64_t inner_begin = rapti_clamp(begin[width - 1], from, to);
-        const int64_t inner_end = rapti_clamp(end[0], inner_begin, to);
-        kernels->hide_outside(tile + lane, g->lanes, from, inner_begin, begin, end);
-        kernels->hide_outside(tile + lane, g->lanes, inner_end, to, begin, end);
-    }
     if (bias->data) {
         const float *rows[RAPTI_MAX_LANES];
         for (int64_t i = 0; i < width; i++) {
@@ -105,6 +92,20 @@ static void hide(const rapti_task_state *s, const rapti_group *g, const rapti_bl
                       rapti_row_offset(mask->stride, s->batch, g->row[lane + i]);
         }
         kernels->apply_mask(rows, mask->stride[3], from, to, tile + lane, g->lanes);
+    }
+    if (rapti_attention_limited(g, b)) {
+        int32_t begin[RAPTI_MAX_LANES], end[RAPTI_MAX_LANES];
+        for (int64_t i = 0; i < width; i++) {
+            int64_t lane_begin, lane_end;
+            lane_range(g, b, lane + i, &lane_begin, &lane_end);
+            begin[i] = (int32_t)lane_begin;
+            end[i] = (int32_t)lane_end;
+        }
+        /* all lanes see [last begin, first end): only the keys around it need a look */
+        const int64_t inner_begin = rapti_clamp(begin[width - 1], from, to);
+        const int64_t inner_end = rapti_clamp(end[0], inner_begin, to);
+        kernels->hide_outside(tile + lane, g->lanes, from, inner_begin, begin, end);
+        kernels->hide_outside(tile + lane, g->lanes, inner_end, to, begin, end);
     }
 }
 

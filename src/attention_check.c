@@ -151,7 +151,10 @@ static rapt_status check_overlap(rapt_context *context, const char *name,
                  {"lse", o->lse}};
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
         const rapt_tensor *t = other[i].tensor;
-        if (!t || t == written || (t == in_place && rapti_tensors_equal(t, written))) { continue; }
+        if (!t || t == written || !t->data || !written->data ||
+            (t == in_place && rapti_tensors_equal(t, written))) {
+            continue;
+        }
         if (rapti_tensors_overlap(written, t)) {
             return rapti_fail(context, RAPT_ERR_OVERLAP, "%s overlaps %s", name, other[i].name);
         }
@@ -179,7 +182,7 @@ rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *w
         status = check_broadcast(context, "bias", o->bias, RAPT_F32, p, needs_data, &p->bias);
     }
     if (status == RAPT_OK) { status = check_key_lengths(context, o->key_lengths, p); }
-    if (status == RAPT_OK && needs_data) {
+    if (status == RAPT_OK) {
         status = check_overlap(context, "out", o->out, o, o->q);
         if (status == RAPT_OK && o->lse) {
             status = check_overlap(context, "lse", o->lse, o, NULL);

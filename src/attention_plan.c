@@ -115,39 +115,64 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     return RAPT_OK;
 }
 
-static int cost_class(double cost, double largest) {
-    return largest > 0 ? (int)((1.0 - cost / largest) * (COST_CLASSES - 1)) : 0;
+/* Called for the tasks that start at first_group, of all heads of batch items [b, b + items). */
+typedef void visit_fn(void *argument, int64_t b, int64_t items, int64_t first_group, double cost);
+
+/* Every kind of task once: items without key lengths of their own share their costs. */
+static void visit_costs(const rapti_problem *p, const rapti_plan *plan, visit_fn *visit,
+                        void *argument) {
+    const int64_t distinct = distinct_items(p);
+    for (int64_t b = 0; b < distinct; b++) {
+        for (int64_t t = 0; t < plan->head_tasks; t++) {
+            const int64_t first = t * plan->task_groups;
+            visit(argument, b, p->batch / distinct, first, task_cost(p, plan, b, first));
+        }
+    }
 }
 
-/* Counting sort by cost class, in two passes over the same costs: linear, and stable. */
+typedef struct task_sort {
+    int64_t heads;
+    double largest;
+    int64_t next[COST_CLASSES]; /* tasks of a class, then where the next of them goes */
+    rapti_task *tasks;
+} task_sort;
+
+static int cost_class(const task_sort *s, double cost) {
+    return s->largest > 0 ? (int)((1.0 - cost / s->largest) * (COST_CLASSES - 1)) : 0;
+}
+
+static void find_largest(void *argument, int64_t b, int64_t items, int64_t first, double cost) {
+    (void)b, (void)items, (void)first;
+    task_sort *s = argument;
+    s->largest = cost > s->largest ? cost : s->largest;
+}
+
+static void count_class(void *argument, int64_t b, int64_t items, int64_t first, double cost) {
+    (void)b, (void)first;
+    task_sort *s = argument;
+    s->next[cost_class(s, cost)] += items * s->heads;
+}
+
+static void place(void *argument, int64_t b, int64_t items, int64_t first, double cost) {
+    task_sort *s = argument;
+    int64_t *at = &s->next[cost_class(s, cost)];
+    for (int64_t item = b; item < b + items; item++) {
+        for (int64_t h = 0; h < s->heads; h++) {
+            s->tasks[(*at)++] = (rapti_task){item, h, first, cost};
+        }
+    }
+}
+
+/* Counting sort by cost class: linear, and the same order every time. */
 void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks) {
-    double largest = 0;
-    const int64_t items = distinct_items(p);
-    for (int64_t b = 0; b < items; b++) {
-        for (int64_t t = 0; t < plan->head_tasks; t++) {
-            const double cost = task_cost(p, plan, b, t * plan->task_groups);
-            largest = cost > largest ? cost : largest;
-        }
+    task_sort sort = {.heads = p->kv_heads, .tasks = tasks};
+    visit_costs(p, plan, find_largest, &sort);
+    visit_costs(p, plan, count_class, &sort);
+    int64_t start = 0;
+    for (int c = 0; c < COST_CLASSES; c++) {
+        const int64_t count = sort.next[c];
+        sort.next[c] = start;
+        start += count;
     }
-    int64_t next[COST_CLASSES] = {0};
-    for (int fill = 0; fill < 2; fill++) {
-        for (int64_t b = 0; b < p->batch; b++) {
-            for (int64_t t = 0; t < plan->head_tasks; t++) {
-                const int64_t first = t * plan->task_groups;
-                const double cost = task_cost(p, plan, b, first);
-                int64_t *at = &next[cost_class(cost, largest)];
-                for (int64_t h = 0; fill && h < p->kv_heads; h++) {
-                    tasks[(*at)++] = (rapti_task){b, h, first, cost};
-                }
-                if (!fill) { *at += p->kv_heads; }
-            }
-        }
-        if (fill) { break; }
-        int64_t start = 0;
-        for (int c = 0; c < COST_CLASSES; c++) {
-            const int64_t count = next[c];
-            next[c] = start;
-            start += count;
-        }
-    }
+    visit_costs(p, plan, place, &sort);
 }

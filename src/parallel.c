@@ -24,13 +24,17 @@ int32_t rapti_parallel_default(void) { return omp_get_max_threads(); }
 
 static void run_team(int32_t threads, int64_t tasks, rapti_task_fn *run, void *argument) {
     _Atomic int64_t next = 0;
-#pragma omp parallel num_threads(threads) default(none) shared(next, tasks, run, argument)
+    /* many small tasks are taken a few at a time: at most 1/64 of a thread's share */
+    const int64_t share = tasks / ((int64_t)threads * 64), step = share > 1 ? share : 1;
+#pragma omp parallel num_threads(threads) default(none) shared(next, tasks, step, run, argument)
     {
         const int32_t thread = omp_get_thread_num();
         for (;;) {
-            const int64_t task = atomic_fetch_add_explicit(&next, 1, memory_order_relaxed);
+            int64_t task = atomic_fetch_add_explicit(&next, step, memory_order_relaxed);
             if (task >= tasks) { break; }
-            run(argument, task, thread);
+            for (const int64_t past = task + step; task < past && task < tasks; task++) {
+                run(argument, task, thread);
+            }
         }
     }
 }

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: MIT
+ * case_parts.c: parts of a problem have the same bits on their own: one batch item, and the first rows
+ * of a causal sequence whatever comes later. The parts are views of the same memory. */
+#include "case_parts.h"
+
+#include "compare.h"
+#include "harness.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* [begin, begin + n) of one axis of [B, H, Tq, Tk] or of what broadcasts to it, right-aligned. */
+static void cut(rapt_tensor *t, int32_t axis, int64_t begin, int64_t n) {
+    const int32_t own = axis - (4 - t->rank);
+    if (own >= 0 && t->size[own] > 1) *t = rapt_tensor_slice(*t, own, begin, n);
+}
+
+typedef struct part {
+    rapt_tensor t[OP_COUNT];
+} part;
+
+static part whole(const problem *p) {
+    part x = {0};
+    for (operand_id id = 0; id < OP_COUNT; id++) x.t[id] = p->op[id].t;
+    return x;
+}
+
+static part batch_item(const problem *p, int64_t b) {
+    part x = whole(p);
+    for (operand_id id = 0; id < OP_COUNT; id++) {
+        /* lse and lengths have fewer axes, but begin with the batch */
+        const bool from_left = id == OP_LSE || id == OP_LENGTHS;
+        cut(&x.t[id], from_left ? 4 - x.t[id].rank : 0, b, 1);
+    }
+    return x;
+}
+
+static part first_rows(const problem *p, int64_t queries, int64_t keys) {
+    part x = whole(p);
+    cut(&x.t[OP_Q], 2, 0, queries);
+    cut(&x.t[OP_OUT], 2, 0, queries);
+    cut(&x.t[OP_LSE], 3, 0, queries);
+    cut(&x.t[OP_K], 2, 0, keys);
+    cut(&x.t[OP_V], 2, 0, keys);
+    for (operand_id id = OP_MASK; id <= OP_BIAS; id++) {
+        cut(&x.t[id], 2, 0, queries);
+        cut(&x.t[id], 3, 0, keys);
+    }
+    return x;
+}
+
+/* ---- Run ---- */
+
+static float *copy_of(const rapt_tensor *t) {
+    int64_t n = 1;
+    for (int32_t axis = 0; axis < t->rank; axis++) n *= t->size[axis];
+    float *copy = calloc((size_t)n + 1, sizeof *copy), *at = copy;
+    for (walk w = walk_begin(t); copy && !w.done; walk_next(&w)) *at++ = *walk_f32(&w);
+    return copy;
+}
+
+static bool same_as(const rapt_tensor *t, const float *copy, char *why, size_t why_bytes) {
+    const rapt_tensor dense = rapt_tensor_contiguous(RAPT_F32, copy, t->rank, t->size);
+    return compare_bits(t, &dense, why, why_bytes);
+}
+
+/* Runs the part again over its own results; all results must stay as they are. */
+static bool check(const problem *p, const part *x, const char *name, char *why, size_t why_bytes) {
+    char reason[256] = "";
+    const rapt_tensor *given[OP_COUNT] = {0};
+    for (operand_id id = 0; id < OP_COUNT; id++) given[id] = p->op[id].present ? &x->t[id] : NULL;
+    const rapt_attention_operands ops = {.q = given[OP_Q],
+                                         .k = given[OP_K],
+                                         .v = given[OP_V],
+                                         .mask = given[OP_MASK],
+                                         .bias = given[OP_BIAS],
+                                         .key_lengths = given[OP_LENGTHS],
+                                         .out = given[OP_OUT],
+                                         .lse = given[OP_LSE]};
+    const rapt_tensor *out = &p->op[OP_OUT].t, *lse = &p->op[OP_LSE].t;
+    float *out_copy = copy_of(out), *lse_copy = given[OP_LSE] ? copy_of(lse) : NULL;
+    const rapt_status status = rapt_attention_forward(harness_context(p->threads), &p->what, &ops);
+    const bool same = status == RAPT_OK && same_as(out, out_copy, reason, sizeof reason) &&
+                      (!lse_copy || same_as(lse, lse_copy, reason, sizeof reason));
+    free(out_copy);
+    free(lse_copy);
+    if (!same) {
+        snprintf(why, why_bytes, "%s alone: %s, %s", name, rapt_status_name(status), reason);
+    }
+    return same;
+}
+
+bool case_check_parts(const test_case *c, const problem *p, char *why, size_t why_bytes) {
+    if (p->in_place) return true; /* q is gone */
+    if (c->b > 1) {
+        const part item = batch_item(p, c->seed % c->b);
+        if (!check(p, &item, "a batch item", why, why_bytes)) return false;
+    }
+    const int64_t shorter = c->tq < c->tk ? c->tq : c->tk;
+    if (!c->causal || c->lengths || shorter < 2) return true;
+    const int64_t later = 1 + c->seed % (shorter - 1), queries = c->tq - later;
+    const bool top_left = c->causal == RAPT_CAUSAL_TOP_LEFT;
+    const int64_t keys = top_left && queries < c->tk ? queries : c->tk - (top_left ? 0 : later);
+    const part first = first_rows(p, queries, keys);
+    return check(p, &first, "first causal rows", why, why_bytes);
+}
