@@ -36,7 +36,7 @@ static void call_textbook(bench_job *job) {
                    job->c->q.data, job->c->k.data, job->c->v.data, job->scores, job->c->out.data);
 }
 
-void bench_job_call(void *argument) {
+static void call(void *argument) {
     bench_job *job = argument;
     if (job->scores) {
         call_textbook(job);
@@ -51,6 +51,7 @@ int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine) 
     *job = (bench_job){.c = c, .context = engine->context};
     job->status = rapt_attention_forward_info(engine->context, &c->what, &c->operands, &info);
     job->gflop = 1e-9 * info.flops;
+    job->threads = p->pass == BENCH_TEXTBOOK ? 1 : info.threads;
     if (p->pass == BENCH_TEXTBOOK) {
         job->scores = malloc((size_t)(p->queries * p->queries) * sizeof *job->scores);
         if (!job->scores) {
@@ -59,7 +60,7 @@ int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine) 
         }
     }
     bench_case_spoil_output(c);
-    bench_job_call(job);
+    call(job);
     if (job->status != RAPT_OK) {
         fprintf(stderr, "rapt-bench: %s\n", rapt_context_message(engine->context));
         return 0;
@@ -71,5 +72,7 @@ int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine) 
     }
     return 1;
 }
+
+bench_work bench_job_work(bench_job *job) { return (bench_work){call, job, job->threads}; }
 
 void bench_job_destroy(bench_job *job) { free(job->scores); }

@@ -5,7 +5,7 @@
 #define BENCH_JOB_H
 
 #include "case.h"
-#include "ceiling.h"
+#include "measure.h"
 
 /* The library, ready to run, and the ceiling that binds it. */
 typedef struct bench_engine {
@@ -26,6 +26,7 @@ typedef struct bench_job {
     float *scores; /* of the textbook loops */
     rapt_status status;
     double gflop; /* of one call: 2 * visible pairs * (D + Dv) * 1e-9 */
+    int threads;  /* that one call uses */
 } bench_job;
 
 /* Makes the job and verifies its result. Returns 1 if it may be timed; otherwise says why on
@@ -33,7 +34,7 @@ typedef struct bench_job {
 int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine);
 void bench_job_destroy(bench_job *job);
 
-/* Computes the case once; `job` is a bench_job. */
-void bench_job_call(void *job);
+/* The job as something to time: computes the case once per call. */
+bench_work bench_job_work(bench_job *job);
 
 #endif

@@ -12,7 +12,7 @@ static const double least_on_cpu = 0.97;
 enum { ENOUGH_KEPT = 5 };
 
 /* The bursts show a neighbour that shares the core unseen; the CPU time shows another process that
- * took the core in the middle of the sample. */
+ * took a core in the middle of the sample. Threads that wait for others spin, and count as busy. */
 static int quiet(const bench_sample *sample, double best) {
     const double least = BENCH_CEILING_QUIET * best;
     return sample->before >= least && sample->after >= least && sample->on_cpu >= least_on_cpu;
@@ -25,33 +25,34 @@ static int count_quiet(const bench_samples *samples, double best) {
 }
 
 /* Seconds per call, over `calls` calls. */
-static double time_calls(void (*call)(void *), void *argument, long calls) {
+static double time_calls(const bench_work *work, long calls) {
     const double start = bench_now();
-    for (long i = 0; i < calls; i++) { call(argument); }
+    for (long i = 0; i < calls; i++) { work->call(work->argument); }
     return (bench_now() - start) / (double)calls;
 }
 
-static long calls_per_sample(void (*call)(void *), void *argument) {
+static long calls_per_sample(const bench_work *work) {
     for (long calls = 1;; calls *= 2) {
-        const double seconds = time_calls(call, argument, calls);
+        const double seconds = time_calls(work, calls);
         if (seconds * (double)calls >= sample_seconds) {
             return (long)ceil(sample_seconds / seconds);
         }
     }
 }
 
-void bench_measure(bench_ceiling *ceiling, void (*call)(void *), void *argument, double budget,
+void bench_measure(bench_ceiling *ceiling, const bench_work *work, double budget,
                    bench_samples *samples) {
     const int count_before = count_quiet(samples, ceiling->best);
     const double start = bench_now();
-    const long calls = calls_per_sample(call, argument);
+    const long calls = calls_per_sample(work);
     double before = bench_ceiling_burst(ceiling);
     while (samples->count < BENCH_SAMPLES) {
         bench_sample *sample = &samples->item[samples->count++];
-        sample->before = before;
         const double cpu_before = bench_cpu_time();
-        sample->seconds = time_calls(call, argument, calls);
-        sample->on_cpu = (bench_cpu_time() - cpu_before) / (sample->seconds * (double)calls);
+        sample->before = before;
+        sample->seconds = time_calls(work, calls);
+        sample->on_cpu =
+            (bench_cpu_time() - cpu_before) / (sample->seconds * (double)calls * work->threads);
         sample->after = before = bench_ceiling_burst(ceiling);
         const double spent = bench_now() - start;
         const int kept = count_quiet(samples, ceiling->best) - count_before;

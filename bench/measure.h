@@ -11,8 +11,16 @@ enum { BENCH_SAMPLES = BENCH_CEILING_BURSTS };
 typedef struct bench_sample {
     double seconds;       /* of one call */
     double before, after; /* rates of the bursts on either side */
-    double on_cpu;        /* CPU time / wall time: below 1 if another process had the core */
+    double on_cpu;        /* CPU time of the threads / their wall time: below 1 if another process
+                             had a core */
 } bench_sample;
+
+/* What is timed: call(argument), which keeps that many threads busy. */
+typedef struct bench_work {
+    void (*call)(void *argument);
+    void *argument;
+    int threads;
+} bench_work;
 
 /* Zero-initialised is empty; measuring again adds to it. */
 typedef struct bench_samples {
@@ -29,9 +37,9 @@ typedef struct bench_summary {
     double spread;                /* interquartile range of the time, divided by its median */
 } bench_summary;
 
-/* Calls `call(argument)` for about `budget` seconds: longer, up to four times, while fewer than
- * five samples are kept. A sample is as many calls as take 3 ms, or one longer call. */
-void bench_measure(bench_ceiling *ceiling, void (*call)(void *), void *argument, double budget,
+/* Times the work for about `budget` seconds: longer, up to four times, while fewer than five
+ * samples are kept. A sample is as many calls as take 3 ms, or one longer call. */
+void bench_measure(bench_ceiling *ceiling, const bench_work *work, double budget,
                    bench_samples *samples);
 
 /* `work` per call, in 1e9 units of the ceiling. */

@@ -39,20 +39,27 @@ typedef struct point {
     int verified;
 } point;
 
-static void print(bench_format format, const char *row, const char *isa, int threads,
-                  const point *p, double seconds_of_one, double predicted) {
+/* `p` null: this thread count was not measured. */
+static void print(bench_format format, const char *row, int threads, const point *one,
+                  const point *p, double predicted) {
     bench_summary summary = {.seconds = NAN};
-    if (p) { summary = bench_summarise(&p->samples, p->engine.ceiling, p->job.gflop); }
-    const double speedup = seconds_of_one / summary.seconds;
-    bench_output_line(
-        format, columns,
-        json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "row", row, "isa", isa,
-                  "threads", threads, "ms", bench_json_number(1e3 * summary.seconds), "speedup",
-                  bench_json_number(speedup), "efficiency", bench_json_number(speedup / threads),
-                  "predicted_speedup", bench_json_number(predicted), "predicted_efficiency",
-                  bench_json_number(predicted / threads), "verified",
-                  bench_json_flag(p ? p->verified : -1), "kept", summary.kept, "set_aside",
-                  summary.set_aside));
+    double speedup = NAN;
+    if (p) {
+        const bench_summary base =
+            bench_summarise(&one->samples, one->engine.ceiling, one->job.gflop);
+        summary = bench_summarise(&p->samples, p->engine.ceiling, p->job.gflop);
+        speedup = base.kept > 0 && summary.kept > 0 ? base.seconds / summary.seconds : NAN;
+    }
+    bench_output_line(format, columns,
+                      json_pack("{s:s, s:s, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:i, s:i}", "row",
+                                row, "isa", one->engine.isa, "threads", threads, "ms",
+                                bench_json_number(1e3 * summary.seconds), "speedup",
+                                bench_json_number(speedup), "efficiency",
+                                bench_json_number(speedup / threads), "predicted_speedup",
+                                bench_json_number(predicted), "predicted_efficiency",
+                                bench_json_number(predicted / threads), "verified",
+                                bench_json_flag(p ? p->verified : -1), "kept", summary.kept,
+                                "set_aside", summary.set_aside));
 }
 
 /* The thread counts take turns, so that a slow phase of the machine meets all of them. */
@@ -66,8 +73,9 @@ static int measure(point *points, int cores, bench_case *c, double seconds) {
     for (int round = 0; round < ROUNDS; round++) {
         for (int n = 0; n < cores; n++) {
             if (points[n].verified) {
-                bench_measure(points[n].engine.ceiling, bench_job_call, &points[n].job,
-                              seconds / ROUNDS, &points[n].samples);
+                const bench_work work = bench_job_work(&points[n].job);
+                bench_measure(points[n].engine.ceiling, &work, seconds / ROUNDS,
+                              &points[n].samples);
             }
         }
     }
@@ -84,12 +92,10 @@ static int scale_row(const bench_options *o, const char *row, point *points, int
         return 0;
     }
     const int verified = measure(points, cores, &c, o->seconds);
-    const double one =
-        bench_summarise(&points[0].samples, points[0].engine.ceiling, points[0].job.gflop).seconds;
     for (int n = 1; n <= last; n++) {
         if (n <= cores || (n & (n - 1)) == 0) {
-            const point *p = n <= cores ? &points[n - 1] : NULL;
-            print(o->format, row, isa, n, p, one, bench_predict_speedup(&c, isa, n));
+            print(o->format, row, n, &points[0], n <= cores ? &points[n - 1] : NULL,
+                  bench_predict_speedup(&c, isa, n));
         }
     }
     for (int n = 0; n < cores; n++) { bench_job_destroy(&points[n].job); }

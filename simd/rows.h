@@ -3,6 +3,7 @@
  * contiguous padded rows, finished outputs back. */
 #include "common.h"
 #include "kernels.h"
+#include "square.h"
 
 static void gather_lanes(const float *const *rows, int64_t stride, int64_t size, float scale,
                          float *lanes_out, int64_t ld) {
@@ -10,20 +11,15 @@ static void gather_lanes(const float *const *rows, int64_t stride, int64_t size,
     for (int64_t d = 0; d < size; d += VEC_LANES) {
         const int64_t n = size - d < VEC_LANES ? size - d : VEC_LANES;
         vf tile[VEC_LANES];
-        if (stride == 1 && n == VEC_LANES) {
-            RAPTI_UNROLL(16) for (int i = 0; i < VEC_LANES; i++) { tile[i] = vf_load(rows[i] + d); }
-        } else if (stride == 1) {
-            for (int i = 0; i < VEC_LANES; i++) { tile[i] = vf_load_n(rows[i] + d, (int)n); }
-        } else {
-            for (int i = 0; i < VEC_LANES; i++) {
-                float row[VEC_LANES] = {0};
-                for (int64_t j = 0; j < n; j++) { row[j] = rows[i][(d + j) * stride]; }
-                tile[i] = vf_load(row);
+        load_columns(rows, stride, d, n, tile);
+        if (n == VEC_LANES) { /* literal bounds keep the tile in registers */
+            RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) {
+                vf_store(lanes_out + (d + j) * ld, vf_mul(tile[j], factor));
             }
-        }
-        vf_transpose(tile);
-        for (int64_t j = 0; j < n; j++) {
-            vf_store(lanes_out + (d + j) * ld, vf_mul(tile[j], factor));
+        } else {
+            for (int64_t j = 0; j < n; j++) {
+                vf_store(lanes_out + (d + j) * ld, vf_mul(tile[j], factor));
+            }
         }
     }
 }

@@ -89,4 +89,23 @@ RAPTI_INLINE void vf_transpose(vf r[8]) {
     RAPTI_UNROLL(8) for (int i = 0; i < 8; i++) { r[i] = t[i]; }
 }
 
+/* r[j] lane i = rows[i][j]: halves inserted while loading, then 4 x 4 squares within them */
+RAPTI_INLINE void vf_load_square(const float *const *rows, int64_t offset, vf r[8]) {
+    RAPTI_UNROLL(2) for (int c = 0; c < 8; c += 4) {
+        vf t[4];
+        RAPTI_UNROLL(4) for (int i = 0; i < 4; i++) {
+            t[i] = _mm256_castps128_ps256(_mm_loadu_ps(rows[i] + offset + c));
+            t[i] = _mm256_insertf128_ps(t[i], _mm_loadu_ps(rows[i + 4] + offset + c), 1);
+        }
+        const __m256d a = _mm256_castps_pd(_mm256_unpacklo_ps(t[0], t[1]));
+        const __m256d b = _mm256_castps_pd(_mm256_unpackhi_ps(t[0], t[1]));
+        const __m256d d = _mm256_castps_pd(_mm256_unpacklo_ps(t[2], t[3]));
+        const __m256d e = _mm256_castps_pd(_mm256_unpackhi_ps(t[2], t[3]));
+        r[c] = _mm256_castpd_ps(_mm256_unpacklo_pd(a, d));
+        r[c + 1] = _mm256_castpd_ps(_mm256_unpackhi_pd(a, d));
+        r[c + 2] = _mm256_castpd_ps(_mm256_unpacklo_pd(b, e));
+        r[c + 3] = _mm256_castpd_ps(_mm256_unpackhi_pd(b, e));
+    }
+}
+
 #endif

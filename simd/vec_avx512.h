@@ -96,4 +96,25 @@ RAPTI_INLINE void vf_transpose(vf r[16]) {
     }
 }
 
+/* r[j] lane i = rows[i][j]: quarters inserted while loading, then 4 x 4 squares within them */
+RAPTI_INLINE void vf_load_square(const float *const *rows, int64_t offset, vf r[16]) {
+    RAPTI_UNROLL(4) for (int c = 0; c < 16; c += 4) {
+        vf t[4];
+        RAPTI_UNROLL(4) for (int i = 0; i < 4; i++) {
+            t[i] = _mm512_castps128_ps512(_mm_loadu_ps(rows[i] + offset + c));
+            t[i] = _mm512_insertf32x4(t[i], _mm_loadu_ps(rows[i + 4] + offset + c), 1);
+            t[i] = _mm512_insertf32x4(t[i], _mm_loadu_ps(rows[i + 8] + offset + c), 2);
+            t[i] = _mm512_insertf32x4(t[i], _mm_loadu_ps(rows[i + 12] + offset + c), 3);
+        }
+        const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(t[0], t[1]));
+        const __m512d b = _mm512_castps_pd(_mm512_unpackhi_ps(t[0], t[1]));
+        const __m512d d = _mm512_castps_pd(_mm512_unpacklo_ps(t[2], t[3]));
+        const __m512d e = _mm512_castps_pd(_mm512_unpackhi_ps(t[2], t[3]));
+        r[c] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, d));
+        r[c + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, d));
+        r[c + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, e));
+        r[c + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, e));
+    }
+}
+
 #endif

@@ -105,4 +105,10 @@ RAPTI_INLINE void vf_transpose(vf r[4]) {
     r[3] = vreinterpretq_f32_f64(vtrn2q_f64(b, d));
 }
 
+/* r[j] lane i = rows[i][j] */
+RAPTI_INLINE void vf_load_square(const float *const *rows, int64_t offset, vf r[VEC_LANES]) {
+    RAPTI_UNROLL(8) for (int i = 0; i < VEC_LANES; i++) { r[i] = vf_load(rows[i] + offset); }
+    vf_transpose(r);
+}
+
 #endif

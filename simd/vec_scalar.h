@@ -148,4 +148,10 @@ RAPTI_INLINE void vf_transpose(vf r[VEC_LANES]) {
     }
 }
 
+/* r[j] lane i = rows[i][j] */
+RAPTI_INLINE void vf_load_square(const float *const *rows, int64_t offset, vf r[VEC_LANES]) {
+    RAPTI_UNROLL(8) for (int i = 0; i < VEC_LANES; i++) { r[i] = vf_load(rows[i] + offset); }
+    vf_transpose(r);
+}
+
 #endif

@@ -5,6 +5,7 @@
  * that a NaN in a hidden key is gone. */
 #include "common.h"
 #include "kernels.h"
+#include "square.h"
 
 static void hide_outside(float *s, int64_t ld, int64_t from, int64_t to, const int32_t *begin,
                          const int32_t *end) {
@@ -17,13 +18,17 @@ static void hide_outside(float *s, int64_t ld, int64_t from, int64_t to, const i
     }
 }
 
-/* rows of terms (query by key) turned into columns of the tile, at most VEC_LANES keys */
-RAPTI_INLINE void add_terms(vf terms[VEC_LANES], float *s, int64_t ld, int64_t keys) {
+RAPTI_INLINE void add_term(vf term, float *s) {
     const vf hidden = vf_set1(-__builtin_inff());
-    vf_transpose(terms);
-    for (int64_t k = 0; k < keys; k++) {
-        const vf sum = vf_add(vf_load(s + k * ld), terms[k]);
-        vf_store(s + k * ld, vf_select(vf_eq(terms[k], hidden), hidden, sum));
+    vf_store(s, vf_select(vf_eq(term, hidden), hidden, vf_add(vf_load(s), term)));
+}
+
+/* terms[k]: what is added to key k of the tile, keys <= VEC_LANES */
+RAPTI_INLINE void add_terms(const vf terms[VEC_LANES], float *s, int64_t ld, int64_t keys) {
+    if (keys == VEC_LANES) { /* literal bounds keep the terms in registers */
+        RAPTI_UNROLL(16) for (int k = 0; k < VEC_LANES; k++) { add_term(terms[k], s + k * ld); }
+    } else {
+        for (int64_t k = 0; k < keys; k++) { add_term(terms[k], s + k * ld); }
     }
 }
 
@@ -33,7 +38,9 @@ static void apply_mask(const uint8_t *const *rows, int64_t stride, int64_t from,
         const int64_t keys = to - k < VEC_LANES ? to - k : VEC_LANES;
         vf terms[VEC_LANES];
         if (stride == 1 && keys == VEC_LANES) {
-            for (int i = 0; i < VEC_LANES; i++) { terms[i] = vf_hidden_where_false(rows[i] + k); }
+            RAPTI_UNROLL(16) for (int i = 0; i < VEC_LANES; i++) {
+                terms[i] = vf_hidden_where_false(rows[i] + k);
+            }
         } else {
             for (int i = 0; i < VEC_LANES; i++) {
                 uint8_t row[VEC_LANES] = {0};
@@ -41,6 +48,7 @@ static void apply_mask(const uint8_t *const *rows, int64_t stride, int64_t from,
                 terms[i] = vf_hidden_where_false(row);
             }
         }
+        vf_transpose(terms);
         add_terms(terms, s + k * ld, ld, keys);
     }
 }
@@ -50,15 +58,7 @@ static void apply_bias(const float *const *rows, int64_t stride, int64_t from, i
     for (int64_t k = from; k < to; k += VEC_LANES) {
         const int64_t keys = to - k < VEC_LANES ? to - k : VEC_LANES;
         vf terms[VEC_LANES];
-        if (stride == 1 && keys == VEC_LANES) {
-            for (int i = 0; i < VEC_LANES; i++) { terms[i] = vf_load(rows[i] + k); }
-        } else {
-            for (int i = 0; i < VEC_LANES; i++) {
-                float row[VEC_LANES] = {0};
-                for (int64_t j = 0; j < keys; j++) { row[j] = rows[i][(k + j) * stride]; }
-                terms[i] = vf_load(row);
-            }
-        }
+        load_columns(rows, stride, k, keys, terms);
         add_terms(terms, s + k * ld, ld, keys);
     }
 }

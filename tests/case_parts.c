@@ -99,8 +99,8 @@ bool case_check_parts(const test_case *c, const problem *p, char *why, size_t wh
     const int64_t shorter = c->tq < c->tk ? c->tq : c->tk;
     if (!c->causal || c->lengths || shorter < 2) return true;
     const int64_t later = 1 + c->seed % (shorter - 1), queries = c->tq - later;
-    const bool top_left = c->causal == RAPT_CAUSAL_TOP_LEFT;
-    const int64_t keys = top_left && queries < c->tk ? queries : c->tk - (top_left ? 0 : later);
+    int64_t keys = c->tk - later; /* bottom right: the last query stays on the last key */
+    if (c->causal == RAPT_CAUSAL_TOP_LEFT) keys = queries < c->tk ? queries : c->tk;
     const part first = first_rows(p, queries, keys);
     return check(p, &first, "first causal rows", why, why_bytes);
 }

@@ -167,7 +167,9 @@ static mode read_mode(void) {
 }
 
 static void read_all(mode *modes) {
+#ifdef _OPENMP
 #pragma omp parallel for num_threads(WORKERS) schedule(static, 1)
+#endif
     for (int n = 0; n < WORKERS; n++) modes[n] = read_mode();
 }
 

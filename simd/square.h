@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT
+ * square.h: VEC_LANES rows turned into lanes: column j of the rows becomes vector j. */
+#ifndef RAPTI_SQUARE_H
+#define RAPTI_SQUARE_H
+
+#include "common.h"
+
+#include <stdint.h>
+
+/* tile[j] lane i = rows[i][(from + j) * stride] for j < n <= VEC_LANES, 0 for the others */
+RAPTI_INLINE void load_columns(const float *const *rows, int64_t stride, int64_t from, int64_t n,
+                               vf tile[VEC_LANES]) {
+    if (stride == 1 && n == VEC_LANES) {
+        vf_load_square(rows, from, tile);
+        return;
+    }
+    for (int i = 0; i < VEC_LANES; i++) {
+        float row[VEC_LANES] = {0};
+        for (int64_t j = 0; j < n; j++) { row[j] = rows[i][(from + j) * stride]; }
+        tile[i] = vf_load(row);
+    }
+    vf_transpose(tile);
+}
+
+#endif
