@@ -6,7 +6,7 @@
 
 #include "ceiling_kernel.h"
 
-enum { BENCH_CEILING_BURSTS = 4096, BENCH_CEILINGS = 64 };
+enum { BENCH_CEILING_BURSTS = 4096, BENCH_CEILINGS = 1024 };
 
 /* A sample between bursts below this share of the run's best is set aside: a neighbour that cannot
  * be seen had part of the core. */

@@ -45,6 +45,13 @@ static void call(void *argument) {
     }
 }
 
+int bench_job_ok(const bench_job *job) {
+    if (job->status != RAPT_OK) {
+        fprintf(stderr, "rapt-bench: %s\n", rapt_context_message(job->context));
+    }
+    return job->status == RAPT_OK;
+}
+
 int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine) {
     const bench_problem *p = &c->problem;
     rapt_attention_info info = {0};
@@ -61,10 +68,7 @@ int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine) 
     }
     bench_case_spoil_output(c);
     call(job);
-    if (job->status != RAPT_OK) {
-        fprintf(stderr, "rapt-bench: %s\n", rapt_context_message(engine->context));
-        return 0;
-    }
+    if (!bench_job_ok(job)) { return 0; }
     const double error = bench_verify(c);
     if (!(error <= 1)) {
         fprintf(stderr, "rapt-bench: wrong result, error %.3g times the tolerance\n", error);

@@ -34,6 +34,9 @@ typedef struct bench_job {
 int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine);
 void bench_job_destroy(bench_job *job);
 
+/* Whether all its calls so far succeeded; otherwise says why on standard error. */
+int bench_job_ok(const bench_job *job);
+
 /* The job as something to time: computes the case once per call. */
 bench_work bench_job_work(bench_job *job);
 

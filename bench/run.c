@@ -60,6 +60,9 @@ static void run_on(run *r, const bench_row *row, bench_case *c, const bench_engi
         r->samples.count = 0;
         const bench_work work = bench_job_work(&job);
         bench_measure(e->ceiling, &work, r->options->seconds, &r->samples);
+        x.verified = bench_job_ok(&job);
+    }
+    if (x.verified) {
         x.summary = bench_summarise(&r->samples, e->ceiling, job.gflop);
         x.ms = 1e3 * x.summary.seconds;
         x.rate = job.gflop / x.summary.seconds;

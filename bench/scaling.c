@@ -76,6 +76,8 @@ static int measure(point *points, int cores, bench_case *c, double seconds) {
                 const bench_work work = bench_job_work(&points[n].job);
                 bench_measure(points[n].engine.ceiling, &work, seconds / ROUNDS,
                               &points[n].samples);
+                points[n].verified = bench_job_ok(&points[n].job);
+                verified &= points[n].verified;
             }
         }
     }

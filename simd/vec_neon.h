@@ -40,19 +40,13 @@ RAPTI_INLINE vf vf_set1(float x) { return vdupq_n_f32(x); }
 RAPTI_INLINE vf vf_load(const float *p) { return vld1q_f32(p); }
 RAPTI_INLINE void vf_store(float *p, vf x) { vst1q_f32(p, x); }
 RAPTI_INLINE vf vf_load_n(const float *p, int n) {
-    vf x = vf_zero();
-    if (n >= 4) { return vf_load(p); }
-    if (n & 1) { x = vld1q_lane_f32(p + (n & 2), x, 0); }
-    return n & 2 ? vcombine_f32(vld1_f32(p), vget_low_f32(x)) : x;
+    const vf odd = n & 1 ? vld1q_lane_f32(p + (n & 2), vf_zero(), 0) : vf_zero();
+    return n & 2 ? vcombine_f32(vld1_f32(p), vget_low_f32(odd)) : odd;
 }
 RAPTI_INLINE void vf_store_n(float *p, int n, vf x) {
-    if (n >= 4) {
-        vf_store(p, x);
-    } else {
-        if (n & 2) { vst1_f32(p, vget_low_f32(x)); }
-        if (n == 3) { vst1q_lane_f32(p + 2, x, 2); }
-        if (n == 1) { vst1q_lane_f32(p, x, 0); }
-    }
+    if (n & 2) { vst1_f32(p, vget_low_f32(x)); }
+    if (n == 3) { vst1q_lane_f32(p + 2, x, 2); }
+    if (n == 1) { vst1q_lane_f32(p, x, 0); }
 }
 RAPTI_INLINE vf vf_add(vf a, vf b) { return vaddq_f32(a, b); }
 RAPTI_INLINE vf vf_sub(vf a, vf b) { return vsubq_f32(a, b); }

@@ -13,7 +13,7 @@ typedef struct test_case {
     int64_t seed; /* of the data */
     int64_t b, hkv, group, tq, tk, d, dv;
     int64_t causal;                 /* rapt_causal */
-    int64_t scale;                  /* index into case_scales; 0: default */
+    int64_t scale;                  /* 0: default; else one of the scales in case_run.c */
     int64_t window, left, right;    /* on, sizes; beyond CASE_NO_LIMIT: INT64_MAX */
     int64_t mask_rank, mask_ones;   /* 0: none; bit a: axis a of [B, Hq, Tq, Tk] has size 1 */
     int64_t mask_layout, mask_kind; /* layout; mask_kind */

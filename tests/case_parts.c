@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * case_parts.c: parts of a problem have the same bits on their own: one batch item, and the first rows
- * of a causal sequence whatever comes later. The parts are views of the same memory. */
+ * case_parts.c: parts of a problem have the same bits on their own: one batch item, and the first
+ * rows of a causal sequence whatever comes later. The parts are views of the same memory. */
 #include "case_parts.h"
 
 #include "compare.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * problem.h: one attention call with all its tensors, each in guarded memory (guard.h) and any
- * layout (layout.h): make, fill, run, check. A run also checks that inputs, canaries and the gaps of the
- * outputs keep their bytes. */
+ * layout (layout.h): make, fill, run, check. A run also checks that inputs, canaries and the gaps
+ * of the outputs keep their bytes. */
 #ifndef RAPT_TESTS_PROBLEM_H
 #define RAPT_TESTS_PROBLEM_H
 

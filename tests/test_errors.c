@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * test_errors.c: every misuse of a call that a sentence of the headers forbids. Each is refused with
- * the status that the header names and a one-line message with the argument's name and the offending
- * sizes; nothing is written. Context creation is in test_context.c, scratch in test_memory.c. */
+ * test_errors.c: every misuse of a call that a sentence of the headers forbids. Each is refused
+ * with the status that the header names and a one-line message with the argument's name and the
+ * offending sizes; nothing is written. Context creation is in test_context.c, scratch in
+ * test_memory.c. */
 #include "message.h"
 
 #include <rapt/rapt.h>

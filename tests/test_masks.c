@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- B12: what a mask's values mean ---- */
+/* ---- What a mask's values mean ---- */
 
 Test(polarity, true_may_attend) {
     const uint8_t trues[] = {1, 2, 128, 255};
@@ -57,7 +57,7 @@ Test(polarity, bias_is_added) {
     problem_free(&p);
 }
 
-/* ---- B13: broadcast ---- */
+/* ---- Broadcast ---- */
 
 /* Copies a mask or bias of rank 1 to 4 to its full shape. */
 static void expand(problem *to, const problem *from, operand_id id) {

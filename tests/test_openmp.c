@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * test_openmp.c: calls among a caller's own OpenMP: inside parallel regions, beside threads that
  * change OpenMP's settings, with far more threads asked for than there are, and what the library
- * must leave alone. suites_api.cmake runs it again under OMP_DYNAMIC, OMP_THREAD_LIMIT and others. */
+ * must leave alone. suites_api.cmake runs it again under OMP_DYNAMIC, OMP_THREAD_LIMIT and
+ * others. */
 #include "plain.h"
 
 #include <criterion/criterion.h>
@@ -80,7 +81,7 @@ Test(openmp, inside_a_worksharing_loop, .timeout = 120) {
     plain expected;
     reference(&expected);
     int wrong = 0;
-#pragma omp parallel for default(none) shared(expected, sizes) reduction(+ : wrong) schedule(dynamic)
+#pragma omp parallel for default(none) shared(expected, sizes) reduction(+ : wrong)
     for (int i = 0; i < REPEATS; i++) {
         plain p;
         plain_make(&p, sizes, 21);

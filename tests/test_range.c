@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- B15, B16: the maximum ---- */
+/* ---- The maximum ---- */
 
 /* D 1, q 1, scale 1: scores[0..2] lie at the start of three stretches of keys; the other keys
  * are hidden. v is 1 at one of the three per column. */
@@ -83,7 +83,7 @@ Test(maximum, weights_sum_to_one) {
     problem_free(&p);
 }
 
-/* ---- B19: weights that vanish ---- */
+/* ---- Weights that vanish ---- */
 
 /* Hidden keys have weight 0, not the smallest number that exp can give. */
 Test(vanishing, hidden_keys_weigh_nothing) {
@@ -151,7 +151,7 @@ Test(vanishing, no_denormal_stall) {
     problem_free(&edge);
 }
 
-/* ---- B20: the floating-point environment ---- */
+/* ---- The floating-point environment ---- */
 
 enum { WORKERS = 4 };
 
@@ -222,7 +222,7 @@ Test(environment, denormal_values_survive) {
     problem_free(&p);
 }
 
-/* ---- B21: NaN and infinity in visible data ---- */
+/* ---- NaN and infinity in visible data ---- */
 
 /* B1 H1 T70 D20 normal, compared with the same after one element has changed: rows and columns
  * for which hit() is true are NaN, all others keep their bits. */

@@ -28,7 +28,7 @@ static void expect_uniform(const problem *p, int64_t b, int64_t h, int64_t i, in
     expect_lse(p, b, h, i, end > begin ? (count == 1.0 ? 0.0 : log(count)) : -INFINITY);
 }
 
-/* ---- B01, B03: rows that see nothing, or see all keys equally badly ---- */
+/* ---- Rows that see nothing, or see all keys equally badly ---- */
 
 /* A row whose mask is all false gives 0 and -inf; the others keep the bits of the unmasked call. */
 Test(empty, mask_row_all_false) {
@@ -120,7 +120,7 @@ Test(empty, finite_sentinel_cancels) {
     problem_free(&plain);
 }
 
-/* ---- B04: whole blocks of keys hidden before the first visible one ---- */
+/* ---- Whole blocks of keys hidden before the first visible one ---- */
 
 Test(first_blocks_hidden, band_of_ten_keys) {
     problem p;
@@ -168,7 +168,7 @@ Test(first_blocks_hidden, low_scores_at_the_end) {
     problem_free(&p);
 }
 
-/* ---- B05, B06: rows that only two masks together empty; masks are ANDed, never added ---- */
+/* ---- Rows that only two masks together empty; masks are ANDed, never added ---- */
 
 Test(combined, causal_and_left_padding) {
     problem p, single, cut;
@@ -241,7 +241,7 @@ Test(combined, padding_and_causal_leave_exact_zeros) {
     }
 }
 
-/* ---- B07, B08: causal alignment ---- */
+/* ---- Causal alignment ---- */
 
 static void expect_causal(int64_t tq, int64_t tk, rapt_causal causal) {
     problem p;
@@ -268,7 +268,7 @@ Test(causal, both_alignments_and_none) {
     }
 }
 
-/* ---- B10: windows ---- */
+/* ---- Windows ---- */
 
 Test(window, counts_the_current_key) {
     const int64_t widths[] = {0, 1, 2, 3, 7, 8, 9, 1000, INT64_MAX};

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdio.h>
 
-/* ---- B29, B37: head sizes ---- */
+/* ---- Head sizes ---- */
 
 static const int64_t head_sizes[] = {1,  2,  3,  5,  7,  8,   15,  16,  17,  31,  33, 40,
                                      63, 65, 72, 80, 96, 100, 112, 127, 129, 256, 257};
@@ -75,7 +75,7 @@ Test(head_size, dv_is_not_d) {
     }
 }
 
-/* ---- B30: sequence tails ---- */
+/* ---- Sequence tails ---- */
 
 Test(sequence, tails) {
     const int64_t lengths[] = {1, 2, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 129, 511, 513, 1025};
@@ -93,7 +93,7 @@ Test(sequence, tails) {
     }
 }
 
-/* ---- B31: zero sizes, null data where there is none ---- */
+/* ---- Zero sizes, null data where there is none ---- */
 
 static void without_empty_data(problem *p) {
     for (operand_id id = 0; id < OP_COUNT; id++) {
@@ -147,7 +147,7 @@ Test(zero, no_head_size_gives_the_mean) {
     problem_free(&p);
 }
 
-/* ---- B32: sizes that disagree. The memory is that of the smaller tensor. ---- */
+/* ---- Sizes that disagree. Memory ends where the smaller size says. ---- */
 
 static void expect_refused(problem *p) {
     char why[512];
@@ -163,8 +163,8 @@ Test(disagree, sizes_are_checked_first) {
     } changes[] = {{OP_V, 2, 1},       {OP_K, 2, 1},    {OP_V, 2, -1},   {OP_K, 3, 1},
                    {OP_Q, 3, 1},       {OP_V, 3, 1},    {OP_K, 0, 1},    {OP_V, 0, 1},
                    {OP_Q, 0, 1},       {OP_K, 1, 1},    {OP_V, 1, -1},   {OP_Q, 2, 1},
-                   {OP_Q, 1, 1},       {OP_OUT, 0, 1},  {OP_OUT, 1, 1},  {OP_OUT, 2, 1},
-                   {OP_OUT, 3, 1},     {OP_LSE, 0, 1},  {OP_LSE, 1, -1}, {OP_LSE, 2, 1},
+                   {OP_Q, 1, 1},       {OP_OUT, 0, -1}, {OP_OUT, 1, -1}, {OP_OUT, 2, -1},
+                   {OP_OUT, 3, -1},    {OP_LSE, 0, -1}, {OP_LSE, 1, -1}, {OP_LSE, 2, -1},
                    {OP_MASK, 3, 1},    {OP_MASK, 1, 1}, {OP_BIAS, 2, 1}, {OP_BIAS, 0, -1},
                    {OP_LENGTHS, 0, 1}, {OP_K, 2, -100}, {OP_Q, 2, -100}, {OP_Q, 0, -100}};
     for (size_t n = 0; n < sizeof changes / sizeof *changes; n++) {
@@ -179,10 +179,7 @@ Test(disagree, sizes_are_checked_first) {
         int64_t *size = &p.op[changes[n].id].t.size[changes[n].axis];
         const int64_t right = *size;
         *size += changes[n].change;
-        rapt_status status = RAPT_OK;
-        const rapt_attention_operands ops = problem_operands(&p);
-        status = rapt_attention_forward(harness_context(1), &p.what, &ops);
-        REQUIRE(status == RAPT_ERR_SHAPE, "%s", rapt_status_name(status));
+        expect_refused(&p);
         *size = right;
         problem_free(&p);
     }
@@ -198,7 +195,7 @@ Test(disagree, heads_must_divide) {
     }
 }
 
-/* ---- B39: grouped heads ---- */
+/* ---- Grouped heads ---- */
 
 /* v of K/V head h is h; a query head's out tells which it used. */
 Test(heads, group_map) {
@@ -240,7 +237,7 @@ Test(heads, groups_equal_copies) {
     problem_free(&copies);
 }
 
-/* ---- B48: the scale ---- */
+/* ---- The scale ---- */
 
 Test(scale, zero_negative_and_default) {
     const double e = 0.7310585786, f = 0.2689414214;

@@ -16,7 +16,7 @@ static const shape shapes[] = {
     {2, 4, 2, 5, 7, 6, 6}, {1, 2, 1, 50, 140, 20, 17}, {1, 2, 2, 6, 9, 16, 80}};
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
-/* ---- B34: layouts ---- */
+/* ---- Layouts ---- */
 
 Test(layouts, q_k_v_and_out) {
     for (int n = 0; n < SHAPES; n++) {
@@ -94,7 +94,7 @@ Test(layouts, in_place) {
     }
 }
 
-/* ---- B35: stride 0 ---- */
+/* ---- Stride 0 ---- */
 
 static void expect_repeated(shape s, const layout *layouts) {
     problem p, dense;
@@ -149,7 +149,7 @@ Test(stride_zero, refused_for_outputs) {
     problem_free(&p);
 }
 
-/* ---- B38: addresses ---- */
+/* ---- Addresses ---- */
 
 /* Copies a tensor to `memory` plus `bytes`, dense. */
 static rapt_tensor moved(const rapt_tensor *t, unsigned char *memory, int64_t bytes) {
@@ -196,7 +196,7 @@ Test(address, only_the_element_s_alignment_is_needed) {
     problem_free(&p);
 }
 
-/* ---- B33: offsets beyond 2^31, in memory that exists only where it is touched ---- */
+/* ---- Offsets beyond 2^31, in memory that exists only where it is touched ---- */
 
 static void *sparse(int64_t bytes) {
     void *memory = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,

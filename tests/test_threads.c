@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * test_threads.c: many callers at once, fork, thread counts, and what a call must leave alone. Needs
- * no OpenMP of its own, so that it runs under the thread sanitizer; test_openmp.c has the rest. */
+ * test_threads.c: many callers at once, fork, thread counts, and what a call must leave alone.
+ * Needs no OpenMP of its own, so that it runs under the thread sanitizer; test_openmp.c has the
+ * rest. */
 #include "plain.h"
 
 #include <criterion/criterion.h>

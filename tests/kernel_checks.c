@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT
+ * kernel_checks.c: the list of kernel checks, and the check of the table itself. */
+#include "kernel_checks.h"
+
+#include "kernel_tools.h"
+
+#include <string.h>
+
+const kernel_check kernel_checks[KERNEL_CHECKS] = {
+    {"table", check_table},
+    {"product", check_product},
+    {"product_add", check_product_add},
+    {"product_seen", check_product_seen},
+    {"gather_lanes", check_gather_lanes},
+    {"pack_rows", check_pack_rows},
+    {"all_finite", check_all_finite},
+    {"finish_rows", check_finish_rows},
+    {"hide_outside", check_hide_outside},
+    {"apply_mask", check_apply_mask},
+    {"apply_bias", check_apply_bias},
+    {"softmax_max, softmax_exp", check_softmax_step},
+    {"softmax, blocks in sequence", check_softmax_sequence},
+    {"softmax, visible ranges", check_softmax_ranges},
+    {"exp_nonpositive", check_exp_nonpositive},
+    {"exp", check_exp},
+};
+
+int check_table(const rapti_kernels *k, FILE *log) {
+    tally t = {k, "table", log, 0};
+    if (!k->isa || strlen(k->isa) == 0) { tally_fail(&t, "no name"); }
+    if (k->lanes < 1 || k->lanes > RAPTI_MAX_LANES) { tally_fail(&t, "%d lanes", (int)k->lanes); }
+    if (k->group_vectors < 1 || k->group_vectors > RAPTI_MAX_GROUP_VECTORS) {
+        tally_fail(&t, "%d vectors in a group", (int)k->group_vectors);
+    }
+    if (k->tile_rows < 1 || k->key_block < 1) {
+        tally_fail(&t, "tile_rows %d, key_block %d", (int)k->tile_rows, (int)k->key_block);
+    }
+    const int complete = k->product && k->product_add && k->product_seen && k->gather_lanes &&
+                         k->hide_outside && k->apply_mask && k->apply_bias && k->softmax_max &&
+                         k->softmax_exp && k->finish_rows && k->pack_rows && k->all_finite &&
+                         k->exp_nonpositive && k->exp;
+    if (!complete) { tally_fail(&t, "a kernel is missing"); }
+    return t.failures;
+}

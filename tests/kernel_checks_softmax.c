@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT
+ * kernel_checks_softmax.c: softmax_max and softmax_exp, which make one step of the online softmax:
+ * one block against double precision, blocks in sequence against the softmax of the whole, and the
+ * bits that must not depend on the visible range. */
+#include "kernel_checks.h"
+
+#include "kernel_tools.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MAX_KEYS = 200 };
+
+/* A tile of scores and the running state of its lanes. */
+typedef struct tile {
+    plane s, state;
+    rapti_softmax_state run;
+} tile;
+
+static tile tile_take(int64_t keys, int64_t lanes, int64_t ld) {
+    tile x = {plane_take(keys, lanes, ld), plane_take(4, lanes, lanes), {0}};
+    x.run.max = x.state.at;
+    x.run.sum = x.state.at + lanes;
+    x.run.shift = x.state.at + 2 * lanes;
+    x.run.rescale = x.state.at + 3 * lanes;
+    for (int64_t i = 0; i < lanes; i++) {
+        x.run.max[i] = -INFINITY;
+        x.run.sum[i] = 0.0f;
+    }
+    return x;
+}
+
+/* One step: keys [begin, end) of those in [from, to), which begin at `s`. */
+static void softmax_step(const rapti_kernels *k, const tile *x, float *s, int64_t from,
+                         int64_t begin, int64_t end, int64_t to) {
+    k->softmax_max(s, x->s.ld, begin, end, x->run);
+    k->softmax_exp(s, x->s.ld, from, begin, end, to, x->run);
+}
+
+static void tile_return(tile *x) {
+    plane_return(&x->s);
+    plane_return(&x->state);
+}
+
+/* The kinds of lanes: what their scores are like. */
+typedef enum lane_kind {
+    LANE_PLAIN,  /* standard normal */
+    LANE_WIDE,   /* +-60: some weights vanish */
+    LANE_HUGE,   /* +-1e5 and +-3e38 */
+    LANE_SPARSE, /* three of four hidden */
+    LANE_EMPTY,  /* all hidden */
+    LANE_EQUAL,
+    LANE_LATE,   /* hidden but for the last sixth */
+    LANE_BROKEN, /* NaN or +inf in places */
+    LANE_KINDS
+} lane_kind;
+
+static float lane_score(rng *r, lane_kind kind, int64_t key, int64_t keys) {
+    const float x = random_float(r, 0);
+    switch (kind) {
+    case LANE_WIDE: return 60.0f * x;
+    case LANE_HUGE: return x * (rng_chance(r, 10) ? 0.9e38f : 1e5f);
+    case LANE_SPARSE: return rng_chance(r, 75) ? -INFINITY : x;
+    case LANE_EMPTY: return -INFINITY;
+    case LANE_EQUAL: return -7.25f;
+    case LANE_LATE: return key * 6 < keys * 5 ? -INFINITY : x - 300.0f;
+    case LANE_BROKEN: return rng_chance(r, 8) ? (x > 0.0f ? NAN : INFINITY) : x;
+    default: return x;
+    }
+}
+
+static lane_kind kind_of(int64_t lane, uint64_t seed) {
+    return (lane_kind)(((uint64_t)lane + seed) % LANE_KINDS);
+}
+
+static void fill_scores(const plane *s, int64_t lanes, uint64_t seed) {
+    for (int64_t i = 0; i < lanes; i++) {
+        rng r = rng_make(seed, (uint64_t)i);
+        for (int64_t key = 0; key < s->rows; key++) {
+            s->at[key * s->ld + i] = lane_score(&r, kind_of(i, seed), key, s->rows);
+        }
+    }
+}
+
+/* ---- One block ---- */
+
+typedef struct block_case {
+    int64_t from, begin, end, to, ld;
+    uint64_t seed;
+    bool started; /* the state already holds a maximum and a sum */
+} block_case;
+
+static void block_fail(tally *t, const block_case *c, int64_t lane, const char *what, double got,
+                       double want) {
+    tally_fail(t, "keys %lld, %lld, %lld, %lld seed %lld lane %lld: %s %.9g, want %.9g",
+               (long long)c->from, (long long)c->begin, (long long)c->end, (long long)c->to,
+               (long long)c->seed, (long long)lane, what, got, want);
+}
+
+/* exp of the rounded difference, 0 below 2^-126, as the word of the kernels promises. */
+static double exp_shifted(float x, float shift) {
+    const float difference = x - shift;
+    const double e = exp((double)difference);
+    return e < 0x1p-126 ? 0.0 : e;
+}
+
+static bool within_ulp(float got, double want) {
+    return want == 0.0 ? got == 0.0f : fabs((double)got - want) <= ulp_of(want);
+}
+
+/* The largest visible score; *broken if one is NaN or +inf. */
+static float largest(const block_case *c, const float *s, float max, bool *broken) {
+    for (int64_t key = c->begin; key < c->end; key++) {
+        const float x = s[key * c->ld];
+        if (isnan(x) || x == INFINITY) { *broken = true; }
+        if (x > max) { max = x; }
+    }
+    return max;
+}
+
+/* Sum: each of n weights is within 2 roundings, n + 2 additions and products follow. */
+static void compare_lane(tally *t, const block_case *c, int64_t lane, const plane *before,
+                         const tile *x, float old_max, float old_sum) {
+    const float *s = before->at + lane, *p = x->s.at + lane;
+    bool broken = false;
+    const float max = largest(c, s, old_max, &broken);
+    const float got_sum = x->run.sum[lane], got_rescale = x->run.rescale[lane];
+    if (broken) {
+        if (!isnan(got_sum)) { block_fail(t, c, lane, "sum", (double)got_sum, NAN); }
+        return;
+    }
+    const float shift = max == -INFINITY ? 0.0f : max;
+    const double rescale = exp_shifted(old_max, shift);
+    double sum = (double)old_sum * rescale;
+    for (int64_t key = c->begin; key < c->end; key++) {
+        const double want = exp_shifted(s[key * c->ld], shift);
+        const float got = p[key * c->ld];
+        if (!within_ulp(got, want)) { block_fail(t, c, lane, "weight", (double)got, want); }
+        sum += want;
+    }
+    const double bound = (double)(c->end - c->begin + 6) * 1.01 * UNIT_ROUNDOFF * sum;
+    if (x->run.max[lane] != max) {
+        block_fail(t, c, lane, "max", (double)x->run.max[lane], (double)max);
+    }
+    if (x->run.shift[lane] != shift) {
+        block_fail(t, c, lane, "shift", (double)x->run.shift[lane], (double)shift);
+    }
+    if (!within_ulp(got_rescale, rescale)) {
+        block_fail(t, c, lane, "rescale", (double)got_rescale, rescale);
+    }
+    if (!(fabs((double)got_sum - sum) <= bound)) {
+        block_fail(t, c, lane, "sum", (double)got_sum, sum);
+    }
+}
+
+static void run_block(tally *t, const block_case *c) {
+    const int64_t lanes = t->k->lanes;
+    float old_max[RAPTI_MAX_LANES], old_sum[RAPTI_MAX_LANES];
+    tile x = tile_take(c->to + 2, lanes, c->ld);
+    plane before = plane_take(c->to + 2, lanes, c->ld);
+    rng r = rng_make(41, c->seed);
+    fill_scores(&x.s, lanes, c->seed);
+    memcpy(before.block.data, x.s.block.data, x.s.block.bytes);
+    for (int64_t i = 0; i < lanes; i++) {
+        if (c->started && !rng_chance(&r, 25)) {
+            x.run.max[i] = 30.0f * random_float(&r, 0);
+            x.run.sum[i] = (float)rng_uniform(&r, 1.0, 500.0);
+        }
+        old_max[i] = x.run.max[i];
+        old_sum[i] = x.run.sum[i];
+    }
+    plane_seal(&x.s);
+    softmax_step(t->k, &x, x.s.at, c->from, c->begin, c->end, c->to);
+    for (int64_t i = 0; i < lanes; i++) {
+        compare_lane(t, c, i, &before, &x, old_max[i], old_sum[i]);
+        for (int64_t key = c->from; key < c->to; key++) {
+            const float p = x.s.at[key * c->ld + i];
+            if (key >= c->begin && key < c->end) { continue; }
+            if (bits_of(p) != 0) { block_fail(t, c, i, "weight outside", (double)p, 0.0); }
+        }
+    }
+    if (!plane_kept(&x.s, c->from, c->to)) { block_fail(t, c, -1, "written outside", 0.0, 0.0); }
+    tile_return(&x);
+    plane_return(&before);
+}
+
+int check_softmax_step(const rapti_kernels *k, FILE *log) {
+    tally t = {k, "softmax_max, softmax_exp", log, 0};
+    const int64_t lanes = k->lanes;
+    for (int64_t keys = 0; keys <= 21; keys++) {
+        for (int64_t begin = 0; begin <= keys; begin++) {
+            for (int64_t end = begin; end <= keys; end++) {
+                const uint64_t seed = (uint64_t)(keys * 1000 + begin * 30 + end);
+                run_block(&t, &(block_case){0, begin, end, keys, lanes, seed, seed % 2});
+                run_block(&t,
+                          &(block_case){begin / 2, begin, end, keys, 3 * lanes + 1, seed, true});
+            }
+        }
+    }
+    for (uint64_t seed = 0; seed < 64; seed++) {
+        run_block(&t, &(block_case){0, (int64_t)seed % 9, 128, 128, lanes, seed, seed % 3 != 0});
+        run_block(&t, &(block_case){5, 5, 190 + (int64_t)seed % 10, 200, 2 * lanes, seed, false});
+    }
+    return t.failures;
+}
+
+/* ---- Blocks in sequence ---- */
+
+/* What the blocks made of a lane against the softmax of the whole in double precision. A weight is
+ * off by 1 ulp, and 1.5 per later rescale; its exponent by one rounding of the distance to each
+ * block's maximum, all of them within `reach`. */
+static void compare_whole(tally *t, const tile *x, const float *scores, int64_t lane,
+                          int64_t blocks, uint64_t seed) {
+    const int64_t ld = x->s.ld, keys = x->s.rows;
+    double max = -INFINITY, sum = 0.0, lowest = INFINITY;
+    for (int64_t key = 0; key < keys; key++) {
+        const double s = (double)scores[key * ld + lane];
+        if (s > max) { max = s; }
+        if (s < lowest && s != -INFINITY) { lowest = s; }
+    }
+    for (int64_t key = 0; key < keys && max > -INFINITY; key++) {
+        sum += exp((double)scores[key * ld + lane] - max);
+    }
+    const float got_max = x->run.max[lane], got_sum = x->run.sum[lane];
+    const double reach = max > -INFINITY ? fmin(max - lowest, 88.0) : 0.0;
+    const double relative = ((double)blocks * (3.0 + reach) + (double)keys + 8.0) * UNIT_ROUNDOFF;
+    const bool good = (double)got_max == max && fabs((double)got_sum - sum) <= 2.0 * relative * sum;
+    if (!good) {
+        tally_fail(t, "seed %lld lane %lld: max %.9g sum %.9g, want %.9g %.9g", (long long)seed,
+                   (long long)lane, (double)got_max, (double)got_sum, max, sum);
+    }
+    for (int64_t key = 0; key < keys && max > -INFINITY; key++) {
+        const float got = x->s.at[key * ld + lane];
+        const double want = exp((double)scores[key * ld + lane] - max);
+        const double slack = (double)(blocks + 1) * 0x1p-126; /* weights that became 0 on the way */
+        if (fabs((double)got - want) <= 2.0 * relative * want + slack) { continue; }
+        tally_fail(t, "seed %lld lane %lld: weight of key %lld %.9g, want %.9g", (long long)seed,
+                   (long long)lane, (long long)key, (double)got, want);
+    }
+}
+
+/* Cuts MAX_KEYS keys at random, also into empty blocks; carries earlier weights along as the output
+ * is carried along. */
+static void run_sequence(tally *t, uint64_t seed) {
+    const int64_t lanes = t->k->lanes, ld = lanes;
+    rng r = rng_make(42, seed);
+    tile x = tile_take(MAX_KEYS, lanes, ld);
+    float scores[MAX_KEYS * RAPTI_MAX_LANES];
+    fill_scores(&x.s, lanes, seed);
+    memcpy(scores, x.s.at, (size_t)(MAX_KEYS * ld) * sizeof(float));
+    int64_t blocks = 0;
+    for (int64_t key = 0; key < MAX_KEYS; blocks++) {
+        const int64_t left = MAX_KEYS - key, most = rng_chance(&r, 50) ? 9 : 130;
+        const int64_t size = rng_range(&r, 0, left < most ? left : most);
+        softmax_step(t->k, &x, x.s.at + key * ld, 0, 0, size, size);
+        for (int64_t n = 0; n < key * ld; n++) { x.s.at[n] *= x.run.rescale[n % lanes]; }
+        key += size;
+    }
+    for (int64_t i = 0; i < lanes; i++) {
+        if (kind_of(i, seed) != LANE_BROKEN) { compare_whole(t, &x, scores, i, blocks, seed); }
+        if (kind_of(i, seed) == LANE_BROKEN && !isnan(x.run.sum[i])) {
+            tally_fail(t, "seed %lld lane %lld: sum %.9g, want NaN", (long long)seed, (long long)i,
+                       (double)x.run.sum[i]);
+        }
+    }
+    tile_return(&x);
+}
+
+int check_softmax_sequence(const rapti_kernels *k, FILE *log) {
+    tally t = {k, "softmax, blocks in sequence", log, 0};
+    for (uint64_t seed = 0; seed < 400; seed++) { run_sequence(&t, seed); }
+    return t.failures;
+}
+
+/* ---- The same bits for any range around what is visible ---- */
+
+static tile run_range(const rapti_kernels *k, uint64_t seed, int64_t first, int64_t past,
+                      int64_t begin, int64_t end) {
+    tile x = tile_take(40, k->lanes, k->lanes);
+    fill_scores(&x.s, k->lanes, seed);
+    for (int64_t n = 0; n < x.s.rows * k->lanes; n++) {
+        const int64_t key = n / k->lanes;
+        if (!(x.s.at[n] < INFINITY)) { x.s.at[n] = 0.0f; } /* a broken lane's weights may differ */
+        if (key < first || key >= past) { x.s.at[n] = -INFINITY; }
+    }
+    softmax_step(k, &x, x.s.at, 0, begin, end, x.s.rows);
+    return x;
+}
+
+static bool same_plane(const plane *a, const plane *b) {
+    for (int64_t n = 0; n < a->rows * a->width; n++) {
+        if (!same_float(a->at[n], b->at[n])) { return false; }
+    }
+    return true;
+}
+
+int check_softmax_ranges(const rapti_kernels *k, FILE *log) {
+    tally t = {k, "softmax, visible ranges", log, 0};
+    for (int64_t first = 0; first < 40; first++) {
+        for (int64_t past = first; past <= 40; past += 1 + first % 4) {
+            const uint64_t seed = (uint64_t)first * 8 + 1;
+            tile narrow = run_range(k, seed, first, past, first, past);
+            for (int64_t n = 0; n < 4; n++) {
+                const int64_t begin = n == 3 ? 0 : first * n / 3;
+                const int64_t end = n == 3 ? 40 : past + (40 - past) * n / 3;
+                tile wide = run_range(k, seed, first, past, begin, end);
+                if (!same_plane(&narrow.s, &wide.s) || !same_plane(&narrow.state, &wide.state)) {
+                    tally_fail(&t, "keys %lld to %lld alone and inside %lld to %lld differ",
+                               (long long)first, (long long)past, (long long)begin, (long long)end);
+                }
+                tile_return(&wide);
+            }
+            tile_return(&narrow);
+        }
+    }
+    return t.failures;
+}
