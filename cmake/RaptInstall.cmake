@@ -29,10 +29,7 @@ install(FILES
 file(RELATIVE_PATH rapt_prefix_from_pc
   /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 string(REGEX REPLACE "/$" "" rapt_prefix_from_pc "${rapt_prefix_from_pc}")
-list(TRANSFORM rapt_openmp_libraries PREPEND "-l" OUTPUT_VARIABLE rapt_private_libraries)
-list(PREPEND rapt_private_libraries -lsleef)
-list(APPEND rapt_private_libraries -lm)
-list(JOIN rapt_private_libraries " " rapt_private_libraries)
+list(JOIN rapt_openmp_libraries " " rapt_private_libraries)
 configure_file(cmake/rapt.pc.in rapt.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rapt.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

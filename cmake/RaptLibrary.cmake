@@ -15,7 +15,13 @@ if(RAPT_OPENMP)
   find_package(OpenMP REQUIRED COMPONENTS C)
   separate_arguments(rapt_openmp_flags NATIVE_COMMAND "${OpenMP_C_FLAGS}")
   # Names, not targets: static consumers link the runtime without any OpenMP compile flag.
-  set(rapt_openmp_libraries ${OpenMP_C_LIB_NAMES})
+  foreach(name IN LISTS OpenMP_C_LIB_NAMES)
+    get_filename_component(folder ${OpenMP_${name}_LIBRARY} DIRECTORY)
+    if(NOT folder IN_LIST CMAKE_C_IMPLICIT_LINK_DIRECTORIES)
+      list(APPEND rapt_openmp_libraries -L${folder})
+    endif()
+    list(APPEND rapt_openmp_libraries -l${name})
+  endforeach()
 endif()
 
 set(rapt_portable_sources

@@ -12,6 +12,20 @@
 /* No row has more lanes, no group more lane vectors. */
 enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
 
+/* Rows of memory that will be used soon: products bring some of them into the second cache level
+ * with every tile that they compute. `next` counts those already asked for. */
+typedef struct rapti_wish {
+    const float *const *row; /* [count] addresses of rows */
+    int64_t count, next;
+    int64_t floats; /* per row */
+} rapti_wish;
+
+enum { RAPTI_MAX_WISHES = 2 };
+
+typedef struct rapti_wishes {
+    rapti_wish list[RAPTI_MAX_WISHES]; /* served in order; an empty one has next == count */
+} rapti_wishes;
+
 /* C[i][j] = sum_k A[i,k] * B[k][j], i < rows, k < inner, j < vectors * lanes. */
 typedef struct rapti_product {
     const float *a; /* A[i,k] at a[i * a_row + k * a_k], any strides */
@@ -22,6 +36,7 @@ typedef struct rapti_product {
     int64_t c_row;
     const float *factor; /* product_add: one number per row */
     int64_t rows, inner, vectors;
+    rapti_wishes *wishes; /* null = none */
 } rapti_product;
 
 /* The running state of the online softmax, one number per query. */

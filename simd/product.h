@@ -6,7 +6,7 @@
 #include "common.h"
 #include "kernels.h"
 
-enum { LINE_FLOATS = 16 }; /* a cache line */
+enum { LINE_FLOATS = 16, WISHES_PER_TILE = 6 };
 
 /* One tile: rows x vectors accumulators. Literal sizes and full unrolling keep them in registers.
  * Prefetch: without `add`, A streams (keys of K): the first line of the next tile's rows, from
@@ -47,6 +47,29 @@ RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const flo
     }
 }
 
+/* The lines of one row, four at a time: this runs between tiles and must stay short. */
+RAPTI_INLINE void bring_row(const float *row, int64_t floats) {
+    int64_t k = 0;
+    for (; k + 4 * LINE_FLOATS <= floats; k += 4 * LINE_FLOATS) {
+        RAPTI_UNROLL(4) for (int line = 0; line < 4; line++) {
+            vec_prefetch_l2(row + k + line * LINE_FLOATS);
+        }
+    }
+    for (; k < floats; k += LINE_FLOATS) { vec_prefetch_l2(row + k); }
+}
+
+/* A few rows of the first list that has any left. */
+RAPTI_NOINLINE void serve_wishes(rapti_wishes *wishes) {
+    for (int n = 0; n < RAPTI_MAX_WISHES; n++) {
+        rapti_wish *w = &wishes->list[n];
+        const int64_t left = w->count - w->next;
+        if (left <= 0) { continue; }
+        const int64_t past = w->next + (left < WISHES_PER_TILE ? left : WISHES_PER_TILE);
+        for (; w->next < past; w->next++) { bring_row(w->row[w->next], w->floats); }
+        return;
+    }
+}
+
 /* All rows of a panel of 1 to 4 vectors: full tiles, then halves. `full` is literal. */
 RAPTI_INLINE void product_panel(const rapti_product *p, int64_t column, const int full,
                                 const int vectors, const int add) {
@@ -55,7 +78,10 @@ RAPTI_INLINE void product_panel(const rapti_product *p, int64_t column, const in
 #define RAPTI_TILE(rows)                                                                           \
     product_tile(p, p->a + i * p->a_row, b, p->c + i * p->c_row + column, add ? p->factor + i : 0, \
                  rows, vectors, add)
-    for (; i + full <= p->rows; i += full) { RAPTI_TILE(full); }
+    for (; i + full <= p->rows; i += full) {
+        if (p->wishes) { serve_wishes(p->wishes); }
+        RAPTI_TILE(full);
+    }
     if (full > 8 && p->rows - i >= 8) {
         RAPTI_TILE(8);
         i += 8;

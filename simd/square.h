@@ -14,6 +14,11 @@ RAPTI_INLINE void load_columns(const float *const *rows, int64_t stride, int64_t
         vf_load_square(rows, from, tile);
         return;
     }
+    if (stride == 1) {
+        for (int i = 0; i < VEC_LANES; i++) { tile[i] = vf_load_n(rows[i] + from, (int)n); }
+        vf_transpose(tile);
+        return;
+    }
     for (int i = 0; i < VEC_LANES; i++) {
         float row[VEC_LANES] = {0};
         for (int64_t j = 0; j < n; j++) { row[j] = rows[i][(from + j) * stride]; }

@@ -63,6 +63,7 @@ RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     return _mm256_and_ps(_mm256_castsi256_ps(is_false), _mm256_set1_ps(-__builtin_inff()));
 }
 RAPTI_INLINE void vec_prefetch(const float *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+RAPTI_INLINE void vec_prefetch_l2(const float *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf8_u10avx2(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf8_u10avx2(x); }

@@ -63,6 +63,7 @@ RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
                                 _mm512_setzero_ps(), _mm512_set1_ps(-__builtin_inff()));
 }
 RAPTI_INLINE void vec_prefetch(const float *p) { _mm_prefetch((const char *)p, _MM_HINT_T0); }
+RAPTI_INLINE void vec_prefetch_l2(const float *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf16_u10avx512f(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf16_u10avx512f(x); }

@@ -83,6 +83,7 @@ RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     return vreinterpretq_f32_u32(vandq_u32(vceqzq_u32(lanes), vreinterpretq_u32_f32(hidden)));
 }
 RAPTI_INLINE void vec_prefetch(const float *p) { __builtin_prefetch(p); }
+RAPTI_INLINE void vec_prefetch_l2(const float *p) { __builtin_prefetch(p, 0, 2); }
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf4_u10advsimd(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf4_u10advsimd(x); }

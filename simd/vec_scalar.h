@@ -128,6 +128,7 @@ RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     return r;
 }
 RAPTI_INLINE void vec_prefetch(const float *p) { __builtin_prefetch(p); }
+RAPTI_INLINE void vec_prefetch_l2(const float *p) { __builtin_prefetch(p, 0, 2); }
 
 RAPTI_INLINE vf vf_exp(vf x) {
     EACH_LANE x.lane[lane] = Sleef_expf_u10(x.lane[lane]);

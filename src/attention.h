@@ -56,7 +56,8 @@ typedef struct rapti_plan {
     int64_t value_vectors; /* vectors that hold value_dim */
     int64_t head_tasks, tasks;
     int32_t threads;
-    double cost; /* of all tasks */
+    int32_t distant; /* q and out lie beyond the second cache level: worth bringing closer early */
+    double cost;     /* of all tasks */
     size_t task_bytes, thread_bytes, scratch_bytes;
 } rapti_plan;
 

@@ -45,6 +45,7 @@ static void score_keys(const rapti_task_state *s, const rapti_group *g, const ra
         .rows = to - from,
         .inner = s->p->dim,
         .vectors = vectors,
+        .wishes = g->started ? NULL : s->wishes,
     };
     s->plan->kernels->product(&product);
 }
@@ -143,6 +144,7 @@ static rapti_product value_product(const rapti_task_state *s, const rapti_group 
         .rows = rows,
         .inner = to - from,
         .vectors = s->plan->value_vectors,
+        .wishes = g->started ? NULL : s->wishes,
     };
 }
 

@@ -5,8 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MAX_GROUP = RAPTI_MAX_LANES * RAPTI_MAX_GROUP_VECTORS };
-
 /* Hands out aligned pieces; with base null it only counts. */
 typedef struct carver {
     char *base;
@@ -27,10 +25,13 @@ size_t rapti_attention_carve(rapti_task_state *s, void *scratch) {
     s->scores = carve(&c, keys * lanes * sizeof(float));
     s->seen = carve(&c, keys * lanes * sizeof(float));
     s->packed = carve(&c, keys * (size_t)s->value_ld * sizeof(float));
+    s->wishes = carve(&c, sizeof(rapti_wishes));
     s->groups = carve(&c, (size_t)plan->task_groups * sizeof(rapti_group));
     for (int32_t g = 0; g < plan->task_groups; g++) {
         rapti_group counted, *to = scratch ? &s->groups[g] : &counted;
         to->row = carve(&c, lanes * sizeof(rapti_row));
+        to->q_row = carve(&c, lanes * sizeof(float *));
+        to->out_row = carve(&c, lanes * sizeof(float *));
         to->row_begin = carve(&c, lanes * sizeof(int64_t));
         to->row_end = carve(&c, lanes * sizeof(int64_t));
         to->qt = carve(&c, (size_t)s->p->dim * lanes * sizeof(float));
@@ -48,33 +49,27 @@ size_t rapti_attention_thread_bytes(const rapti_problem *p, const rapti_plan *pl
     return rapti_attention_carve(&counted, NULL);
 }
 
-void rapti_attention_open_group(const rapti_task_state *s, int64_t index, rapti_group *g) {
-    const rapti_kernels *kernels = s->plan->kernels;
-    const int64_t width = kernels->lanes;
+void rapti_attention_place_group(const rapti_task_state *s, int64_t index, rapti_group *g) {
+    const rapti_problem *p = s->p;
+    const int64_t width = s->plan->kernels->lanes;
     const int64_t first = rapti_attention_group_start(s->plan, index);
     g->vectors = rapti_attention_group_start(s->plan, index + 1) - first;
     g->lanes = g->vectors * width;
     g->first_row = first * width;
     g->rows = rapti_min(g->lanes, s->plan->rows - g->first_row);
-    g->started = 0;
-    const float *rows[MAX_GROUP];
-    const int64_t first_head = s->kv_head * s->p->group;
-    rapti_row r = {first_head + g->first_row % s->p->group, g->first_row / s->p->group};
+    g->opened = g->started = 0;
+    const int64_t first_head = s->kv_head * p->group;
+    rapti_row r = {first_head + g->first_row % p->group, g->first_row / p->group};
     for (int64_t lane = 0; lane < g->lanes; lane++) {
-        const rapti_range range = rapti_attention_range(s->p, s->batch, r.query);
-        rows[lane] = (const float *)s->p->q.data + rapti_row_offset(s->p->q.stride, s->batch, r);
+        const rapti_range range = rapti_attention_range(p, s->batch, r.query);
         g->row[lane] = r;
+        g->q_row[lane] = (const float *)p->q.data + rapti_row_offset(p->q.stride, s->batch, r);
+        g->out_row[lane] = (float *)p->out.data + rapti_row_offset(p->out.stride, s->batch, r);
         g->row_begin[lane] = range.begin;
         g->row_end[lane] = range.end;
-        g->state.max[lane] = -INFINITY;
-        g->state.sum[lane] = 0.0f;
-        if (lane + 1 < g->rows && ++r.head == first_head + s->p->group) {
+        if (lane + 1 < g->rows && ++r.head == first_head + p->group) {
             r = (rapti_row){first_head, r.query + 1};
         }
-    }
-    for (int64_t lane = 0; lane < g->lanes; lane += width) {
-        kernels->gather_lanes(rows + lane, s->p->q.stride[3], s->p->dim, s->p->scale, g->qt + lane,
-                              g->lanes);
     }
     const int64_t last = g->rows - 1;
     g->begin = g->row_begin[0];
@@ -83,19 +78,30 @@ void rapti_attention_open_group(const rapti_task_state *s, int64_t index, rapti_
     g->end = g->row_end[last];
 }
 
+void rapti_attention_open_group(const rapti_task_state *s, rapti_group *g) {
+    const int64_t width = s->plan->kernels->lanes;
+    for (int64_t lane = 0; lane < g->lanes; lane++) {
+        g->state.max[lane] = -INFINITY;
+        g->state.sum[lane] = 0.0f;
+    }
+    for (int64_t lane = 0; lane < g->lanes; lane += width) {
+        s->plan->kernels->gather_lanes(g->q_row + lane, s->p->q.stride[3], s->p->dim, s->p->scale,
+                                       g->qt + lane, g->lanes);
+    }
+    g->opened = 1;
+}
+
 void rapti_attention_close_group(const rapti_task_state *s, rapti_group *g) {
     const rapti_kernels *kernels = s->plan->kernels;
     const int64_t width = kernels->lanes;
+    if (!g->opened) { rapti_attention_open_group(s, g); }
     if (!g->started) { memset(g->o, 0, (size_t)(g->lanes * s->value_ld) * sizeof(float)); }
     for (int64_t lane = 0; lane < g->rows; lane += width) {
         const int64_t count = rapti_min(g->rows - lane, width);
-        float *out[RAPTI_MAX_LANES], lse[RAPTI_MAX_LANES];
-        for (int64_t i = 0; i < count; i++) {
-            const rapti_row r = g->row[lane + i];
-            out[i] = (float *)s->p->out.data + rapti_row_offset(s->p->out.stride, s->batch, r);
-        }
+        float lse[RAPTI_MAX_LANES];
         kernels->finish_rows(g->o + lane * s->value_ld, s->value_ld, count, s->p->value_dim,
-                             rapti_vector_state(g, lane), out, s->p->out.stride[3], lse);
+                             rapti_vector_state(g, lane), g->out_row + lane, s->p->out.stride[3],
+                             lse);
         for (int64_t i = 0; s->p->lse.data && i < count; i++) {
             const rapti_row r = g->row[lane + i];
             ((float *)s->p->lse.data)[rapti_row_offset(s->p->lse.stride, s->batch, r)] = lse[i];

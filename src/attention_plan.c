@@ -9,6 +9,7 @@ enum {
     TASKS_PER_THREAD = 8, /* enough for an even finish */
     COST_CLASSES = 64     /* sorting tasks longest first, to within this many classes */
 };
+static const double NEAR_BYTES = 2e6;    /* what a second cache level may hold of all operands */
 static const double THREAD_COST = 400e3; /* multiply-adds worth a thread of its own */
 static const double TASK_OVERHEAD = 2e3; /* opening and closing a group, in multiply-adds */
 
@@ -68,6 +69,12 @@ static int32_t choose_threads(const rapt_context *context, const rapti_plan *pla
     return threads < 2 ? 1 : (int32_t)threads;
 }
 
+/* q, k, v and out */
+static double operand_bytes(const rapti_problem *p) {
+    const double rows = (double)(p->heads * p->queries + p->kv_heads * p->keys);
+    return (double)p->batch * rows * (double)(p->dim + p->value_dim) * sizeof(float);
+}
+
 /* As many groups share a task as leaves enough tasks for the threads. */
 static int32_t choose_task_groups(const rapt_context *context, const rapti_problem *p,
                                   const rapti_plan *plan) {
@@ -93,6 +100,7 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     plan->task_groups = choose_task_groups(context, p, plan);
     plan->head_tasks = divide_up(plan->groups, plan->task_groups);
     plan->cost = total_cost(p, plan);
+    plan->distant = operand_bytes(p) > NEAR_BYTES;
     size_t all;
     if (__builtin_mul_overflow(p->batch * p->kv_heads, plan->head_tasks, &plan->tasks) ||
         __builtin_mul_overflow((size_t)plan->tasks, sizeof(rapti_task), &plan->task_bytes)) {
@@ -115,23 +123,11 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     return RAPT_OK;
 }
 
-/* Called for the tasks that start at first_group, of all heads of batch items [b, b + items). */
-typedef void visit_fn(void *argument, int64_t b, int64_t items, int64_t first_group, double cost);
-
-/* Every kind of task once: items without key lengths of their own share their costs. */
-static void visit_costs(const rapti_problem *p, const rapti_plan *plan, visit_fn *visit,
-                        void *argument) {
-    const int64_t distinct = distinct_items(p);
-    for (int64_t b = 0; b < distinct; b++) {
-        for (int64_t t = 0; t < plan->head_tasks; t++) {
-            const int64_t first = t * plan->task_groups;
-            visit(argument, b, p->batch / distinct, first, task_cost(p, plan, b, first));
-        }
-    }
-}
-
+/* The key/value heads of all batch items, counted through, whose tasks are sorted together. */
 typedef struct task_sort {
-    int64_t heads;
+    const rapti_problem *p;
+    const rapti_plan *plan;
+    int64_t first_head, past_head;
     double largest;
     int64_t next[COST_CLASSES]; /* tasks of a class, then where the next of them goes */
     rapti_task *tasks;
@@ -141,38 +137,66 @@ static int cost_class(const task_sort *s, double cost) {
     return s->largest > 0 ? (int)((1.0 - cost / s->largest) * (COST_CLASSES - 1)) : 0;
 }
 
-static void find_largest(void *argument, int64_t b, int64_t items, int64_t first, double cost) {
-    (void)b, (void)items, (void)first;
-    task_sort *s = argument;
+typedef void visit_fn(task_sort *s, int64_t head, int64_t first_group, double cost);
+
+static void find_largest(task_sort *s, int64_t head, int64_t first_group, double cost) {
+    (void)head, (void)first_group;
     s->largest = cost > s->largest ? cost : s->largest;
 }
 
-static void count_class(void *argument, int64_t b, int64_t items, int64_t first, double cost) {
-    (void)b, (void)first;
-    task_sort *s = argument;
-    s->next[cost_class(s, cost)] += items * s->heads;
+static void count_class(task_sort *s, int64_t head, int64_t first_group, double cost) {
+    (void)head, (void)first_group;
+    s->next[cost_class(s, cost)]++;
 }
 
-static void place(void *argument, int64_t b, int64_t items, int64_t first, double cost) {
-    task_sort *s = argument;
-    int64_t *at = &s->next[cost_class(s, cost)];
-    for (int64_t item = b; item < b + items; item++) {
-        for (int64_t h = 0; h < s->heads; h++) {
-            s->tasks[(*at)++] = (rapti_task){item, h, first, cost};
+static void place(task_sort *s, int64_t head, int64_t first_group, double cost) {
+    const int64_t kv_heads = s->p->kv_heads;
+    s->tasks[s->next[cost_class(s, cost)]++] =
+        (rapti_task){head / kv_heads, head % kv_heads, first_group, cost};
+}
+
+static void visit_tasks(task_sort *s, visit_fn *visit) {
+    int64_t costed = -1; /* batch item that `cost` was computed for */
+    for (int64_t t = 0; t < s->plan->head_tasks; t++) {
+        double cost = 0;
+        const int64_t first_group = t * s->plan->task_groups;
+        for (int64_t head = s->first_head; head < s->past_head; head++) {
+            const int64_t b = distinct_items(s->p) > 1 ? head / s->p->kv_heads : 0;
+            if (head == s->first_head || b != costed) {
+                cost = task_cost(s->p, s->plan, b, first_group);
+                costed = b;
+            }
+            visit(s, head, first_group, cost);
         }
     }
 }
 
 /* Counting sort by cost class: linear, and the same order every time. */
-void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks) {
-    task_sort sort = {.heads = p->kv_heads, .tasks = tasks};
-    visit_costs(p, plan, find_largest, &sort);
-    visit_costs(p, plan, count_class, &sort);
+static void sort_tasks(task_sort *s) {
+    visit_tasks(s, find_largest);
+    visit_tasks(s, count_class);
     int64_t start = 0;
     for (int c = 0; c < COST_CLASSES; c++) {
-        const int64_t count = sort.next[c];
-        sort.next[c] = start;
+        const int64_t count = s->next[c];
+        s->next[c] = start;
         start += count;
     }
-    visit_costs(p, plan, place, &sort);
+    visit_tasks(s, place);
+}
+
+/* Longest first among as many heads as there are threads, then the next as many: a head's keys and
+ * values stay in cache over its tasks, and the short tasks of the last heads even out the finish.
+ * Where heads differ in cost or have one task only, longest first among all. */
+void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks) {
+    const int64_t heads = p->batch * p->kv_heads;
+    const int64_t wave =
+        distinct_items(p) > 1 || plan->head_tasks == 1 ? heads : (int64_t)plan->threads;
+    for (int64_t first = 0; first < heads; first += wave) {
+        task_sort sort = {.p = p,
+                          .plan = plan,
+                          .first_head = first,
+                          .past_head = first + wave < heads ? first + wave : heads,
+                          .tasks = tasks + first * plan->head_tasks};
+        sort_tasks(&sort);
+    }
 }

@@ -19,10 +19,13 @@ typedef struct rapti_group {
     int64_t begin, end;           /* keys that some row sees */
     int64_t full_begin, full_end; /* keys that every row sees */
     rapti_row *row;               /* [lanes] */
+    const float **q_row;          /* [lanes] addresses in q */
+    float **out_row;              /* [lanes] addresses in out */
     int64_t *row_begin, *row_end; /* [lanes] keys that each row sees */
     float *qt;                    /* [dim][lanes], scaled */
     float *o;                     /* [lanes][value_ld] */
     rapti_softmax_state state;    /* [lanes] each */
+    int opened;                   /* its queries are in qt */
     int started;                  /* o holds something */
 } rapti_group;
 
@@ -34,6 +37,7 @@ typedef struct rapti_task_state {
     float *scores;    /* [key_block][lanes] */
     float *seen;      /* the same shape: -inf where hidden, for the careful product */
     float *packed;    /* [key_block][value_ld] */
+    rapti_wishes *wishes;
     rapti_group *groups;
 } rapti_task_state;
 
@@ -48,8 +52,11 @@ typedef struct rapti_block {
 /* Lays the state out in scratch; with scratch null it only counts. Returns the bytes. */
 size_t rapti_attention_carve(rapti_task_state *s, void *scratch);
 
-/* Takes the queries of group `index` in, with an empty softmax. */
-void rapti_attention_open_group(const rapti_task_state *s, int64_t index, rapti_group *g);
+/* Finds the rows of group `index` and the keys that they see; reads no query yet. */
+void rapti_attention_place_group(const rapti_task_state *s, int64_t index, rapti_group *g);
+
+/* Takes the group's queries in, with an empty softmax. */
+void rapti_attention_open_group(const rapti_task_state *s, rapti_group *g);
 
 /* Writes the group's rows of out and lse. */
 void rapti_attention_close_group(const rapti_task_state *s, rapti_group *g);

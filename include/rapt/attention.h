@@ -92,22 +92,24 @@ typedef struct rapt_attention_operands {
  * Visible   causal AND window AND mask AND bias > -inf AND key length. What is not visible is never
  *           used: NaN or infinity there, in K, V or bias, changes no bit of any result. Keys that a
  *           causal, window or length limit hides cost no time.
- * Empty     a query that sees no key: out = 0, lse = -inf. Tk = 0: so for all. Any other size may be
- *           0, too: nothing is written.
+ * Empty     a query that sees no key: out = 0, lse = -inf. Tk = 0: so for all. Any other size may
+ *           be 0, too: nothing is written.
  * NaN       NaN and infinity in visible data reach exactly the rows (q, k, bias) and columns (v)
- *           that use them.
- * Memory    any strides (tensor.h). Fastest when the last axis of q, k, v and out has stride 1; K is
- *           read in place with any strides at no cost, V with another last stride is copied block
- *           by block. `out` may be the same memory as q (same sizes and strides); otherwise out and
- *           lse may share no element with any operand (RAPT_ERR_OVERLAP; views that interleave in
- *           one buffer are told apart when their strides are equal, otherwise by address range).
- *           Scratch is O(threads x tile), plus 32 bytes per task; nothing is allocated when
- *           the context's scratch from an earlier call is large enough, or the caller gives some.
+ *           that use them. A score that the data make -inf counts as hidden.
+ * Memory    any strides (tensor.h). Fastest when the last axis of q, k, v and out has stride 1;
+ *           K is read in place with any strides at no cost, V with another last stride, or a head
+ *           size that does not fill whole vectors, is copied block by block. `out` may be the same
+ *           memory as q (same sizes and strides); otherwise out and lse may share no element with
+ *           any operand (RAPT_ERR_OVERLAP; views that interleave in one buffer are told apart if
+ *           their strides nest). Scratch is O(threads x tile), plus 32 bytes per task; nothing is
+ *           allocated when the context's scratch from an earlier call is large enough, or the
+ *           caller gives some.
  * Numerics  f32 products with fused multiply-add, sums over blocks of keys; exp within 1 ulp.
  *           Scores below the row's maximum by more than 87.33 get weight exactly 0. Error on
  *           standard normal input, 1x12x1024x64, against double precision: relative RMS below
- *           4e-7. Bitwise the same for any thread count, on every call, and for a batch item or
- *           a causal row whatever else is in the batch or comes later in the sequence.
+ *           4.1e-7. Sums are normalised last: Tk * max|v| must stay below FLT_MAX, or rows turn
+ *           into infinity or NaN. Bitwise the same for any thread count, on every call, and for a
+ *           batch item or a causal row whatever else is in the batch or later in the sequence.
  * Threads   one context, one call at a time (context.h).
  * Errors    RAPT_ERR_ARGUMENT (null pointer; unknown enum; window, scale or key length out of
  *           range), RAPT_ERR_DTYPE, RAPT_ERR_SHAPE, RAPT_ERR_OVERLAP, RAPT_ERR_MEMORY,

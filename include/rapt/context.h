@@ -10,7 +10,8 @@
  *
  * fork(): libgomp cannot start a team in a child whose parent had one. In a process other than the
  * one that created the first context, calls therefore run on one thread; the results are the same.
- * A child of a process that used OpenMP, but never rapt, should create its context with threads = 1. */
+ * A child of a process that used OpenMP, but never rapt, should create its context with
+ * threads = 1. */
 #ifndef RAPT_CONTEXT_H
 #define RAPT_CONTEXT_H
 
