@@ -3,10 +3,10 @@
  * register. Elsewhere the word is vf_exp (SLEEF); either can take the other's place.
  *
  * x = k ln 2 + r with |r| <= ln(2)/2; exp(r) by a minimax polynomial of degree 6; times 2^k. Error
- * at most 1 ulp for every float <= 0 (0.89 with fused multiply-add, 0.97 without; tests/exp_checks.c
- * goes through all of them); exactly 0 for -inf and wherever the result would be below 2^-126; NaN
- * stays NaN; the same bits on every instruction set with fused multiply-add. Method: Cody and Waite
- * 1980, chapter 6. */
+ * at most 1 ulp for every float <= 0 (0.89 with fused multiply-add, 0.97 without: all of them are
+ * gone through in tests/exp_checks.c); exactly 0 for -inf and wherever the result would be below
+ * 2^-126; NaN stays NaN; the same bits on every instruction set with fused multiply-add. Method:
+ * Cody and Waite 1980, chapter 6. */
 #include "common.h"
 #include "kernels.h"
 

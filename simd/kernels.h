@@ -82,14 +82,14 @@ typedef struct rapti_kernels {
      * A lane whose scores so far are all -inf keeps max -inf. */
     void (*softmax_max)(const float *s, int64_t ld, int64_t begin, int64_t end,
                         rapti_softmax_state state);
-    /* Second: S[key] = exp(S[key] - shift) for keys [begin, end), 0 for the other keys of [from, to);
-     * sum = sum * rescale + their sum. */
+    /* Second: S[key] = exp(S[key] - shift) for keys [begin, end), 0 for the other keys of
+     * [from, to); sum = sum * rescale + their sum. */
     void (*softmax_exp)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                         rapti_softmax_state state);
 
-    /* out[lane][c * stride] = o[lane * ld + c] / sum[lane] (0 where sum is 0 and o finite), c < size,
-     * for the first `count` lanes; lse[lane] = max + ln(sum) for all lanes. Reads o up to a multiple
-     * of `lanes`. */
+    /* out[lane][c * stride] = o[lane * ld + c] / sum[lane] (0 where sum is 0 and o finite),
+     * c < size, for the first `count` lanes; lse[lane] = max + ln(sum) for all lanes. Reads o up
+     * to a multiple of `lanes`. */
     void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse);
 

@@ -2,7 +2,7 @@
  * product.h: the one matrix product, C[i][j] (+)= sum_k A[i,k] * B[k][j].
  *
  * A is read by broadcast from wherever it lies, with any two strides; the rows of B are contiguous
- * vectors; a tile of C stays in registers over the whole of k. See src/README.md for who uses it. */
+ * vectors; a tile of C stays in registers over the whole of k. simd/README.md says who uses it. */
 #include "common.h"
 #include "kernels.h"
 
@@ -126,7 +126,7 @@ RAPTI_NOINLINE void product_add_4(const rapti_product *p, int64_t column) {
 
 typedef void product_panel_fn(const rapti_product *p, int64_t column);
 
-/* Panels of at most TILE_COLUMN_VECTORS, none of them a lonely single vector if it can be helped. */
+/* Panels of at most TILE_COLUMN_VECTORS, none of them a lonely vector if it can be helped. */
 static void product_columns(const rapti_product *p, product_panel_fn *const panel[5]) {
     int64_t left = p->vectors;
     for (int64_t column = 0; left > 0;) {

@@ -2,7 +2,8 @@
  * softmax.h: the online softmax of one lane vector: queries lie in the lanes, keys run down memory,
  * so maximum, exp and sum are plain vector operations and nothing is reduced across lanes.
  *
- *   m' = max(m, max_k S[k]);  P[k] = exp(S[k] - m');  rescale = exp(m - m');  l' = l rescale + sum P
+ *   m' = max(m, max_k S[k]);  P[k] = exp(S[k] - m');  rescale = exp(m - m');
+ *   l' = l rescale + sum_k P[k]
  *
  * (Milakov and Gimelshein 2018). Every other key goes to a second sum; since the two are added at
  * the end, a row's bits do not depend on whether a range begins at an even or an odd key. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * vec_scalar.h: the vector words in plain C: an array of lanes and loops over it. The portable row,
- * and by other lane counts the test-only rows. What each word means is written in simd/README.md. */
+ * and by other lane counts the test-only rows. What each word means: simd/README.md. */
 #ifndef RAPTI_VEC_SCALAR_H
 #define RAPTI_VEC_SCALAR_H
 

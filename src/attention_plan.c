@@ -15,7 +15,7 @@ static const double TASK_OVERHEAD = 2e3; /* opening and closing a group, in mult
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/* Full groups; a last one of a single vector would waste registers, so the last two share evenly. */
+/* Full groups; a last one of a single vector would waste registers: the last two share evenly. */
 int64_t rapti_attention_group_start(const rapti_plan *plan, int64_t g) {
     const int64_t width = plan->kernels->group_vectors;
     const int64_t start = g * width;

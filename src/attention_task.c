@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * attention_task.c: one task of the forward pass: a few groups of queries against the keys that they
- * see, one block of keys at a time. Blocks lie at multiples of the block size from key 0, so that
- * the same keys always meet in the same block. */
+ * attention_task.c: one task of the forward pass: a few groups of queries against the keys that
+ * they see, one block of keys at a time. Blocks lie at multiples of the block size from key 0, so
+ * that the same keys always meet in the same block. */
 #include "attention_task.h"
 
 /* The block's values as contiguous vectors: in place if they are, else packed. */
@@ -16,7 +16,7 @@ static void view_values(const rapti_task_state *s, rapti_block *b) {
     b->v_row = s->value_ld;
 }
 
-/* What a group's first block can bring closer: where its output goes, and the next group's queries. */
+/* During a group's first block: the next group's queries, and where its own output will go. */
 static void wish_groups(const rapti_task_state *s, const rapti_group *g, const rapti_group *next) {
     *s->wishes = (rapti_wishes){0};
     if (!s->plan->distant) { return; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * dispatch.c: the ordered list of instruction sets, best first, portable last. Adding one: its table
- * and one line in `rows`. A row is chosen by what was measured on a machine, not by a feature bit
- * alone; `supported` is the place for that. */
+ * dispatch.c: the ordered list of instruction sets, best first, portable last. Adding one: its
+ * table and one line in `rows`. A row is chosen by what was measured on a machine, not by a feature
+ * bit alone; `supported` is the place for that. */
 #include "dispatch.h"
 
 #include "cpu.h"

@@ -14,8 +14,8 @@ int32_t rapti_parallel_default(void);
 /* Remembers the first process that asks; see rapti_parallel_run. */
 void rapti_parallel_note_process(void);
 
-/* Calls run(argument, task, thread) once for every task in 0 .. tasks - 1, tasks in order of demand,
- * on at most `threads` threads: fewer if OpenMP gives fewer, one in any process but the first that
+/* Calls run(argument, task, thread) once for every task in 0 .. tasks - 1, in order of demand, on
+ * at most `threads` threads: fewer if OpenMP gives fewer, one in any process but the first that
  * called rapti_parallel_note_process (a forked child cannot start a team). */
 void rapti_parallel_run(int32_t threads, int64_t tasks, rapti_task_fn *run, void *argument);
 

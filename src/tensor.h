@@ -8,8 +8,8 @@
 /* Largest number of elements, and largest span of addresses in elements. */
 #define RAPTI_MAX_ELEMENTS (INT64_C(1) << 62)
 
-/* Rank, sizes >= 0, element count and span within RAPTI_MAX_ELEMENTS, data present (unless it may be
- * null or there are no elements), all reported under `name`. */
+/* Rank, sizes >= 0, element count and span within RAPTI_MAX_ELEMENTS, data present (unless it may
+ * be null or there are no elements), all reported under `name`. */
 rapt_status rapti_tensor_check(rapt_context *context, const char *name, const rapt_tensor *t,
                                int32_t min_rank, int32_t max_rank, int needs_data);
 

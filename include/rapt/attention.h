@@ -66,22 +66,21 @@ typedef struct rapt_attention {
 /* ---- What it is computed on. Null = absent. Names of sizes: B batch, Hq query heads, Hkv key and
  * value heads, Tq queries, Tk keys, D and Dv head sizes. ---- */
 typedef struct rapt_attention_operands {
-    const rapt_tensor *q; /* in  f32 [B, Hq, Tq, D] */
-    const rapt_tensor
-        *k; /* in  f32 [B, Hkv, Tk, D]    Hq is a multiple of Hkv; query head h uses */
-    const rapt_tensor
-        *v; /* in  f32 [B, Hkv, Tk, Dv]   head h / (Hq / Hkv): grouped-query attention */
+    /* Hq is a multiple of Hkv: query head h uses key/value head h / (Hq / Hkv) (grouped heads). */
+    const rapt_tensor *q; /* in, f32 [B, Hq, Tq, D] */
+    const rapt_tensor *k; /* in, f32 [B, Hkv, Tk, D] */
+    const rapt_tensor *v; /* in, f32 [B, Hkv, Tk, Dv] */
 
-    const rapt_tensor *mask; /* in  bool: true = may attend. Shape broadcasts to [B, Hq, Tq, Tk]: */
-    const rapt_tensor *bias; /* in  f32, added to the scaled scores. Rank 1 to 4, aligned to the
-                                right, each axis full or of size 1 (or stride 0). Never expanded.
-                                A bias of -inf hides the key exactly as the mask does. */
-    const rapt_tensor *key_lengths; /* in  i32 or i64 [B] or [1]: keys j >= key_lengths[b] are
-                                       hidden. Range 0 .. Tk */
+    /* Shape of both: broadcasts to [B, Hq, Tq, Tk]; rank 1 to 4, axes aligned to the right, each
+     * full or of size 1. Never expanded. A bias of -inf hides the key as the mask does. */
+    const rapt_tensor *mask; /* in, bool: true = may attend */
+    const rapt_tensor *bias; /* in, f32, added to the scaled scores */
 
-    const rapt_tensor *out; /* out f32 [B, Hq, Tq, Dv] */
-    const rapt_tensor
-        *lse; /* out f32 [B, Hq, Tq], optional: natural-log sum of exp of the scores */
+    /* Keys j >= key_lengths[b] are hidden. Range 0 .. Tk. */
+    const rapt_tensor *key_lengths; /* in, i32 or i64 [B] or [1] */
+
+    const rapt_tensor *out; /* out, f32 [B, Hq, Tq, Dv] */
+    const rapt_tensor *lse; /* out, f32 [B, Hq, Tq], optional: ln sum_j exp(s[i,j]) */
 
     void *scratch;        /* optional: memory for this call, 64-byte aligned, of at least */
     size_t scratch_bytes; /* rapt_attention_info.scratch_bytes; null = the context's own */
