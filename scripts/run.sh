@@ -27,8 +27,8 @@ echo "Attention of GPT-2 small's size, verified, then timed; a textbook loop bes
 echo
 echo "Thread scaling: measured up to this machine's cores, predicted from the task list to 256"
 "$bench" --scaling --row "$gpt2-full" --row "$gpt2-causal" --format json >"$figures/scaling.json"
-scripts/plot_scaling.py "$figures/scaling.json" --out "$figures/scaling"
-python3 - "$figures/scaling.json" <<'PYTHON'
+/usr/bin/python3 scripts/plot_scaling.py "$figures/scaling.json" --out "$figures/scaling"
+/usr/bin/python3 - "$figures/scaling.json" <<'PYTHON'
 import json, sys
 
 print(f"{'row':32} {'threads':>7} {'ms':>9} {'speed-up':>9} {'predicted':>9}")

@@ -12,19 +12,19 @@
 /* No row has more lanes, no group more lane vectors. */
 enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
 
-/* Rows of memory that will be used soon: products bring some of them into the second cache level
- * with every tile that they compute. `next` counts those already asked for. */
-typedef struct rapti_wish {
+/* Rows of memory that will be used soon: with every tile that they compute, products prefetch some
+ * of them into the second cache level. `next` counts those already asked for. */
+typedef struct rapti_prefetch_rows {
     const float *const *row; /* [count] addresses of rows */
     int64_t count, next;
     int64_t floats; /* per row */
-} rapti_wish;
+} rapti_prefetch_rows;
 
-enum { RAPTI_MAX_WISHES = 2 };
+enum { RAPTI_PREFETCH_LISTS = 2 };
 
-typedef struct rapti_wishes {
-    rapti_wish list[RAPTI_MAX_WISHES]; /* served in order; an empty one has next == count */
-} rapti_wishes;
+typedef struct rapti_prefetch {
+    rapti_prefetch_rows list[RAPTI_PREFETCH_LISTS]; /* in order; an empty list has next == count */
+} rapti_prefetch;
 
 /* C[i][j] = sum_k A[i,k] * B[k][j], i < rows, k < inner, j < vectors * lanes. */
 typedef struct rapti_product {
@@ -36,7 +36,7 @@ typedef struct rapti_product {
     int64_t c_row;
     const float *factor; /* product_add: one number per row */
     int64_t rows, inner, vectors;
-    rapti_wishes *wishes; /* null = none */
+    rapti_prefetch *prefetch; /* null = none */
 } rapti_product;
 
 /* The running state of the online softmax, one number per query. */
@@ -103,7 +103,7 @@ typedef struct rapti_kernels {
 
     /* y[i] = exp(x[i]), i < n: the word of the fused kernels (x <= 0 only), and SLEEF's. */
     void (*exp_nonpositive)(const float *x, float *y, int64_t n);
-    void (*exp)(const float *x, float *y, int64_t n);
+    void (*exp_any)(const float *x, float *y, int64_t n);
 } rapti_kernels;
 
 #endif

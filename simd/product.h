@@ -6,7 +6,7 @@
 #include "common.h"
 #include "kernels.h"
 
-enum { LINE_FLOATS = 16, WISHES_PER_TILE = 6 };
+enum { LINE_FLOATS = 16, PREFETCH_ROWS_PER_TILE = 6 };
 
 /* One tile: rows x vectors accumulators. Literal sizes and full unrolling keep them in registers.
  * Prefetch: without `add`, A streams (keys of K): the first line of the next tile's rows, from
@@ -48,7 +48,7 @@ RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const flo
 }
 
 /* The lines of one row, four at a time: this runs between tiles and must stay short. */
-RAPTI_INLINE void bring_row(const float *row, int64_t floats) {
+RAPTI_INLINE void prefetch_row(const float *row, int64_t floats) {
     int64_t k = 0;
     for (; k + 4 * LINE_FLOATS <= floats; k += 4 * LINE_FLOATS) {
         RAPTI_UNROLL(4) for (int line = 0; line < 4; line++) {
@@ -59,13 +59,14 @@ RAPTI_INLINE void bring_row(const float *row, int64_t floats) {
 }
 
 /* A few rows of the first list that has any left. */
-RAPTI_NOINLINE void serve_wishes(rapti_wishes *wishes) {
-    for (int n = 0; n < RAPTI_MAX_WISHES; n++) {
-        rapti_wish *w = &wishes->list[n];
+RAPTI_NOINLINE void prefetch_some(rapti_prefetch *prefetch) {
+    for (int n = 0; n < RAPTI_PREFETCH_LISTS; n++) {
+        rapti_prefetch_rows *w = &prefetch->list[n];
         const int64_t left = w->count - w->next;
         if (left <= 0) { continue; }
-        const int64_t past = w->next + (left < WISHES_PER_TILE ? left : WISHES_PER_TILE);
-        for (; w->next < past; w->next++) { bring_row(w->row[w->next], w->floats); }
+        const int64_t past =
+            w->next + (left < PREFETCH_ROWS_PER_TILE ? left : PREFETCH_ROWS_PER_TILE);
+        for (; w->next < past; w->next++) { prefetch_row(w->row[w->next], w->floats); }
         return;
     }
 }
@@ -79,7 +80,7 @@ RAPTI_INLINE void product_panel(const rapti_product *p, int64_t column, const in
     product_tile(p, p->a + i * p->a_row, b, p->c + i * p->c_row + column, add ? p->factor + i : 0, \
                  rows, vectors, add)
     for (; i + full <= p->rows; i += full) {
-        if (p->wishes) { serve_wishes(p->wishes); }
+        if (p->prefetch) { prefetch_some(p->prefetch); }
         RAPTI_TILE(full);
     }
     if (full > 8 && p->rows - i >= 8) {

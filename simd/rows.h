@@ -54,6 +54,7 @@ static int all_finite(const float *rows, int64_t row, int64_t count, int64_t vec
     return vm_all(vf_eq(vf_add(even, odd), vf_zero()));
 }
 
+/* Adding 0 makes +0 of -0, which hidden terms of rows nearby could have done or not. */
 static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse) {
     const vf sum = vf_load(state.sum);
@@ -65,13 +66,13 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
         int64_t c = 0;
         if (stride == 1) {
             for (; c + VEC_LANES <= size; c += VEC_LANES) {
-                vf_store(out[i] + c, vf_mul(vf_load(o + c), factor));
+                vf_store(out[i] + c, vf_fma(vf_load(o + c), factor, vf_zero()));
             }
             if (c < size) {
-                vf_store_n(out[i] + c, (int)(size - c), vf_mul(vf_load(o + c), factor));
+                vf_store_n(out[i] + c, (int)(size - c), vf_fma(vf_load(o + c), factor, vf_zero()));
             }
         } else {
-            for (; c < size; c++) { out[i][c * stride] = o[c] * inverse[i]; }
+            for (; c < size; c++) { out[i][c * stride] = o[c] * inverse[i] + 0.0f; }
         }
     }
 }

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* tile[j] lane i = rows[i][(from + j) * stride] for j < n <= VEC_LANES, 0 for the others */
+/* tile[j] lane i = rows[i][(from + j) * stride] for j < n <= VEC_LANES; the others do not matter */
 RAPTI_INLINE void load_columns(const float *const *rows, int64_t stride, int64_t from, int64_t n,
                                vf tile[VEC_LANES]) {
     if (stride == 1 && n == VEC_LANES) {
@@ -17,6 +17,12 @@ RAPTI_INLINE void load_columns(const float *const *rows, int64_t stride, int64_t
     if (stride == 1) {
         for (int i = 0; i < VEC_LANES; i++) { tile[i] = vf_load_n(rows[i] + from, (int)n); }
         vf_transpose(tile);
+        return;
+    }
+    if (stride == 0) { /* one number per row */
+        float column[VEC_LANES];
+        for (int i = 0; i < VEC_LANES; i++) { column[i] = rows[i][0]; }
+        for (int j = 0; j < VEC_LANES; j++) { tile[j] = vf_load(column); }
         return;
     }
     for (int i = 0; i < VEC_LANES; i++) {

@@ -41,5 +41,5 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .pack_rows = pack_rows,
     .all_finite = all_finite,
     .exp_nonpositive = exp_nonpositive,
-    .exp = exp_any,
+    .exp_any = exp_any,
 };

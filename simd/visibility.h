@@ -32,23 +32,35 @@ RAPTI_INLINE void add_terms(const vf terms[VEC_LANES], float *s, int64_t ld, int
     }
 }
 
+/* terms[j] lane i = -inf where rows[i][(from + j) * stride] is 0, else 0, for j < n <= VEC_LANES */
+RAPTI_INLINE void load_mask(const uint8_t *const *rows, int64_t stride, int64_t from, int64_t n,
+                            vf terms[VEC_LANES]) {
+    if (stride == 0) { /* one byte per row: already in the order of the lanes */
+        uint8_t column[VEC_LANES];
+        for (int i = 0; i < VEC_LANES; i++) { column[i] = rows[i][0]; }
+        for (int j = 0; j < VEC_LANES; j++) { terms[j] = vf_hidden_where_false(column); }
+        return;
+    }
+    if (stride == 1 && n == VEC_LANES) {
+        RAPTI_UNROLL(16) for (int i = 0; i < VEC_LANES; i++) {
+            terms[i] = vf_hidden_where_false(rows[i] + from);
+        }
+    } else {
+        for (int i = 0; i < VEC_LANES; i++) {
+            uint8_t row[VEC_LANES] = {0};
+            for (int64_t j = 0; j < n; j++) { row[j] = rows[i][(from + j) * stride]; }
+            terms[i] = vf_hidden_where_false(row);
+        }
+    }
+    vf_transpose(terms);
+}
+
 static void apply_mask(const uint8_t *const *rows, int64_t stride, int64_t from, int64_t to,
                        float *s, int64_t ld) {
     for (int64_t k = from; k < to; k += VEC_LANES) {
         const int64_t keys = to - k < VEC_LANES ? to - k : VEC_LANES;
         vf terms[VEC_LANES];
-        if (stride == 1 && keys == VEC_LANES) {
-            RAPTI_UNROLL(16) for (int i = 0; i < VEC_LANES; i++) {
-                terms[i] = vf_hidden_where_false(rows[i] + k);
-            }
-        } else {
-            for (int i = 0; i < VEC_LANES; i++) {
-                uint8_t row[VEC_LANES] = {0};
-                for (int64_t j = 0; j < keys; j++) { row[j] = rows[i][(k + j) * stride]; }
-                terms[i] = vf_hidden_where_false(row);
-            }
-        }
-        vf_transpose(terms);
+        load_mask(rows, stride, k, keys, terms);
         add_terms(terms, s + k * ld, ld, keys);
     }
 }

@@ -18,9 +18,9 @@ typedef struct rapti_range {
 
 typedef struct rapti_problem {
     int64_t batch, heads, kv_heads, queries, keys, dim, value_dim;
-    int64_t group; /* query heads per key/value head */
+    int64_t heads_per_kv; /* query heads per key/value head */
     float scale;
-    int64_t shift; /* position(i) = i + shift */
+    int64_t position_shift; /* position(i) = i + position_shift */
     int32_t causal;
     rapt_window window;
     rapt_tensor q, k, v, out, lse; /* lse.data null = absent */
@@ -34,6 +34,9 @@ rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *w
                                   const rapt_attention_operands *operands, int needs_data,
                                   rapti_problem *problem);
 
+/* Entry b of key_lengths, which may have one entry for all. */
+int64_t rapti_key_length(const rapt_tensor *key_lengths, int64_t b);
+
 /* For query index i of batch item b. Both ends grow with i. May be empty with begin > end. */
 rapti_range rapti_attention_range(const rapti_problem *p, int64_t b, int64_t i);
 
@@ -43,9 +46,10 @@ typedef struct rapti_task {
     double cost; /* multiply-adds */
 } rapti_task;
 
-/* How the queries that share a key/value head, `group * queries` rows, are cut up.
- * Row r is query r / group of head r % group of the group: rows near each other see nearly the same
- * keys, and heads that share K and V fill the lanes together. */
+/* How the queries that share a key/value head are cut up. There are heads_per_kv * queries of them,
+ * one per lane, position by position with the heads side by side: packed row r is query
+ * r / heads_per_kv of head r % heads_per_kv. Neighbours see nearly the same keys, and heads that
+ * share K and V fill the lanes together. */
 typedef struct rapti_plan {
     const rapti_kernels *kernels;
     int64_t rows;          /* per batch item and key/value head */
@@ -56,14 +60,15 @@ typedef struct rapti_plan {
     int64_t value_vectors; /* vectors that hold value_dim */
     int64_t head_tasks, tasks;
     int32_t threads;
-    int32_t distant; /* q and out lie beyond the second cache level: worth bringing closer early */
-    double cost;     /* of all tasks */
+    int32_t prefetch; /* the operands exceed a second cache level: prefetch q and out */
+    double cost;      /* of all tasks */
     size_t task_bytes, thread_bytes, scratch_bytes;
 } rapti_plan;
 
 rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, rapti_plan *plan);
 
-/* Writes the tasks, longest first. */
+/* Writes the tasks in the order in which threads take them: longest first, to within a cost class,
+ * among as many heads as there are threads (attention_plan.c). */
 void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks);
 
 /* First lane vector of group g; group g holds those up to the start of group g + 1. */

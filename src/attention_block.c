@@ -45,7 +45,7 @@ static void score_keys(const rapti_task_state *s, const rapti_group *g, const ra
         .rows = to - from,
         .inner = s->p->dim,
         .vectors = vectors,
-        .wishes = g->started ? NULL : s->wishes,
+        .prefetch = g->started ? NULL : s->prefetch,
     };
     s->plan->kernels->product(&product);
 }
@@ -144,7 +144,7 @@ static rapti_product value_product(const rapti_task_state *s, const rapti_group 
         .rows = rows,
         .inner = to - from,
         .vectors = s->plan->value_vectors,
-        .wishes = g->started ? NULL : s->wishes,
+        .prefetch = g->started ? NULL : s->prefetch,
     };
 }
 
@@ -174,7 +174,7 @@ static void add_seen_values(const rapti_task_state *s, const rapti_group *g, con
     const int64_t width = s->plan->kernels->lanes;
     memset(s->seen, 0, (size_t)(b->to * g->lanes) * sizeof(float));
     for (int64_t v = 0; v < g->vectors; v++) { hide(s, g, b, v * width, b->from, b->to, s->seen); }
-    const rapti_product all = value_product(s, g, b, 0, g->lanes, b->from, b->to);
+    const rapti_product all = value_product(s, g, b, 0, g->rows, b->from, b->to);
     s->plan->kernels->product_seen(&all, s->seen + b->from * g->lanes);
 }
 

@@ -65,7 +65,11 @@ static rapt_status check_shapes(rapt_context *context, const rapt_attention_oper
                           "q: %lld heads are not a multiple of the %lld heads of k",
                           (long long)p->heads, (long long)p->kv_heads);
     }
-    p->group = p->kv_heads ? p->heads / p->kv_heads : 0;
+    p->heads_per_kv = p->kv_heads ? p->heads / p->kv_heads : 0;
+    if (p->dim > RAPT_MAX_HEAD_SIZE || p->value_dim > RAPT_MAX_HEAD_SIZE) {
+        return rapti_fail(context, RAPT_ERR_SHAPE, "q, v: head sizes %lld and %lld, limit %d",
+                          (long long)p->dim, (long long)p->value_dim, RAPT_MAX_HEAD_SIZE);
+    }
     const int64_t out_size[4] = {p->batch, p->heads, p->queries, p->value_dim};
     status = check_operand(context, "out", o->out, 4, out_size, needs_data);
     if (status == RAPT_OK && o->lse) {
@@ -100,11 +104,6 @@ static rapt_status check_broadcast(rapt_context *context, const char *name, cons
     return RAPT_OK;
 }
 
-static int64_t key_length(const rapt_tensor *t, int64_t b) {
-    const int64_t at = t->size[0] == 1 ? 0 : b * t->stride[0];
-    return t->dtype == RAPT_I32 ? ((const int32_t *)t->data)[at] : ((const int64_t *)t->data)[at];
-}
-
 static rapt_status check_key_lengths(rapt_context *context, const rapt_tensor *t,
                                      rapti_problem *p) {
     if (!t) { return RAPT_OK; }
@@ -119,7 +118,7 @@ static rapt_status check_key_lengths(rapt_context *context, const rapt_tensor *t
                           (long long)t->size[0], (long long)p->batch);
     }
     for (int64_t b = 0; b < t->size[0]; b++) {
-        const int64_t length = key_length(t, b);
+        const int64_t length = rapti_key_length(t, b);
         if (length < 0 || length > p->keys) {
             return rapti_fail(context, RAPT_ERR_ARGUMENT,
                               "key_lengths: %lld at index %lld, expected 0 .. %lld",
@@ -146,12 +145,14 @@ static rapt_status check_overlap(rapt_context *context, const char *name,
     const struct {
         const char *name;
         const rapt_tensor *tensor;
-    } other[] = {{"q", o->q},       {"k", o->k},       {"v", o->v},
-                 {"mask", o->mask}, {"bias", o->bias}, {"key_lengths", o->key_lengths},
-                 {"lse", o->lse}};
+        int lse;
+    } other[] = {{"q", o->q, 0},       {"k", o->k, 0},       {"v", o->v, 0},
+                 {"mask", o->mask, 0}, {"bias", o->bias, 0}, {"key_lengths", o->key_lengths, 0},
+                 {"lse", o->lse, 1}};
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
         const rapt_tensor *t = other[i].tensor;
-        if (!t || t == written || !t->data || !written->data ||
+        const int itself = other[i].lse && written == o->lse;
+        if (!t || itself || !t->data || !written->data ||
             (t == in_place && rapti_tensors_equal(t, written))) {
             continue;
         }
@@ -166,10 +167,7 @@ rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *w
                                   const rapt_attention_operands *o, int needs_data,
                                   rapti_problem *p) {
     if (!context) { return RAPT_ERR_ARGUMENT; }
-    if (!context->kernels) {
-        return context->message[0] ? RAPT_ERR_ARGUMENT
-                                   : rapti_fail(context, RAPT_ERR_ARGUMENT, "context: not created");
-    }
+    if (!context->kernels) { return RAPT_ERR_ARGUMENT; } /* keeps the message of its creation */
     if (!what) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "what: null pointer"); }
     if (!o) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "operands: null pointer"); }
     *p = (rapti_problem){0};
@@ -190,27 +188,15 @@ rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *w
     }
     if (status != RAPT_OK) { return status; }
     p->causal = what->causal != RAPT_CAUSAL_NONE;
-    p->shift = what->causal == RAPT_CAUSAL_BOTTOM_RIGHT ? p->keys - p->queries : 0;
+    p->position_shift = what->causal == RAPT_CAUSAL_BOTTOM_RIGHT ? p->keys - p->queries : 0;
     p->window = what->window;
     p->scale = what->scale.on ? what->scale.value
                : p->dim       ? (float)(1.0 / sqrt((double)p->dim))
                               : 1.0f;
-    p->q = *o->q;
-    p->k = *o->k;
-    p->v = *o->v;
-    p->out = *o->out;
-    if (o->lse) { p->lse = *o->lse; }
+    p->q = rapti_tensor_normal(o->q);
+    p->k = rapti_tensor_normal(o->k);
+    p->v = rapti_tensor_normal(o->v);
+    p->out = rapti_tensor_normal(o->out);
+    if (o->lse) { p->lse = rapti_tensor_normal(o->lse); }
     return RAPT_OK;
-}
-
-rapti_range rapti_attention_range(const rapti_problem *p, int64_t b, int64_t i) {
-    const int64_t position = i + p->shift;
-    rapti_range r = {0, p->key_lengths.data ? key_length(&p->key_lengths, b) : p->keys};
-    if (p->causal && position + 1 < r.end) { r.end = position + 1; }
-    if (p->window.on) {
-        if (p->window.left <= position) { r.begin = position + 1 - p->window.left; }
-        if (p->window.right < r.end - 1 - position) { r.end = position + p->window.right + 1; }
-    }
-    if (r.end < 0) { r.end = 0; }
-    return r;
 }

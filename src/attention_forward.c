@@ -36,7 +36,8 @@ rapt_status rapt_attention_forward(rapt_context *context, const rapt_attention *
 /* Query-key pairs of the call; saturates. */
 static int64_t count_visible(const rapti_problem *p) {
     int64_t pairs = 0;
-    const int64_t items = p->key_lengths.data ? p->batch : p->batch > 0;
+    const int same = !p->key_lengths.data || p->key_lengths.size[0] == 1;
+    const int64_t items = same ? p->batch > 0 : p->batch;
     for (int64_t b = 0; b < items; b++) {
         for (int64_t i = 0; i < p->queries; i++) {
             const rapti_range r = rapti_attention_range(p, b, i);

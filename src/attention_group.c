@@ -25,7 +25,7 @@ size_t rapti_attention_carve(rapti_task_state *s, void *scratch) {
     s->scores = carve(&c, keys * lanes * sizeof(float));
     s->seen = carve(&c, keys * lanes * sizeof(float));
     s->packed = carve(&c, keys * (size_t)s->value_ld * sizeof(float));
-    s->wishes = carve(&c, sizeof(rapti_wishes));
+    s->prefetch = carve(&c, sizeof(rapti_prefetch));
     s->groups = carve(&c, (size_t)plan->task_groups * sizeof(rapti_group));
     for (int32_t g = 0; g < plan->task_groups; g++) {
         rapti_group counted, *to = scratch ? &s->groups[g] : &counted;
@@ -58,8 +58,8 @@ void rapti_attention_place_group(const rapti_task_state *s, int64_t index, rapti
     g->first_row = first * width;
     g->rows = rapti_min(g->lanes, s->plan->rows - g->first_row);
     g->opened = g->started = 0;
-    const int64_t first_head = s->kv_head * p->group;
-    rapti_row r = {first_head + g->first_row % p->group, g->first_row / p->group};
+    const int64_t first_head = s->kv_head * p->heads_per_kv;
+    rapti_row r = {first_head + g->first_row % p->heads_per_kv, g->first_row / p->heads_per_kv};
     for (int64_t lane = 0; lane < g->lanes; lane++) {
         const rapti_range range = rapti_attention_range(p, s->batch, r.query);
         g->row[lane] = r;
@@ -67,7 +67,7 @@ void rapti_attention_place_group(const rapti_task_state *s, int64_t index, rapti
         g->out_row[lane] = (float *)p->out.data + rapti_row_offset(p->out.stride, s->batch, r);
         g->row_begin[lane] = range.begin;
         g->row_end[lane] = range.end;
-        if (lane + 1 < g->rows && ++r.head == first_head + p->group) {
+        if (lane + 1 < g->rows && ++r.head == first_head + p->heads_per_kv) {
             r = (rapti_row){first_head, r.query + 1};
         }
     }

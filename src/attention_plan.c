@@ -33,8 +33,8 @@ static double group_cost(const rapti_problem *p, const rapti_plan *plan, int64_t
     int64_t past = rapti_attention_group_start(plan, g + 1) * lanes;
     const int64_t computed = past - first;
     if (past > plan->rows) { past = plan->rows; }
-    const rapti_range top = rapti_attention_range(p, b, first / p->group);
-    const rapti_range bottom = rapti_attention_range(p, b, (past - 1) / p->group);
+    const rapti_range top = rapti_attention_range(p, b, first / p->heads_per_kv);
+    const rapti_range bottom = rapti_attention_range(p, b, (past - 1) / p->heads_per_kv);
     const int64_t keys = bottom.end > top.begin ? bottom.end - top.begin : 0;
     /* rows of a causal or windowed group see less than its whole span; tiles are cut to fit */
     const int64_t slack = (bottom.begin - top.begin + bottom.end - top.end) / 2;
@@ -51,7 +51,9 @@ static double task_cost(const rapti_problem *p, const rapti_plan *plan, int64_t 
 }
 
 /* Costs of tasks depend on the batch item only through its key length. */
-static int64_t distinct_items(const rapti_problem *p) { return p->key_lengths.data ? p->batch : 1; }
+static int64_t distinct_items(const rapti_problem *p) {
+    return p->key_lengths.data && p->key_lengths.size[0] > 1 ? p->batch : 1;
+}
 
 static double total_cost(const rapti_problem *p, const rapti_plan *plan) {
     double cost = 0;
@@ -71,7 +73,8 @@ static int32_t choose_threads(const rapt_context *context, const rapti_plan *pla
 
 /* q, k, v and out */
 static double operand_bytes(const rapti_problem *p) {
-    const double rows = (double)(p->heads * p->queries + p->kv_heads * p->keys);
+    const double rows =
+        (double)p->heads * (double)p->queries + (double)p->kv_heads * (double)p->keys;
     return (double)p->batch * rows * (double)(p->dim + p->value_dim) * sizeof(float);
 }
 
@@ -94,28 +97,26 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     plan->group_lanes = (int32_t)(kernels->group_vectors * lanes);
     plan->value_vectors = divide_up(p->value_dim, lanes);
     if (p->batch == 0 || p->heads == 0 || p->queries == 0) { return RAPT_OK; }
-    plan->rows = p->group * p->queries;
+    plan->rows = p->heads_per_kv * p->queries;
     plan->vectors = divide_up(plan->rows, lanes);
     plan->groups = divide_up(plan->vectors, kernels->group_vectors);
     plan->task_groups = choose_task_groups(context, p, plan);
     plan->head_tasks = divide_up(plan->groups, plan->task_groups);
     plan->cost = total_cost(p, plan);
-    plan->distant = operand_bytes(p) > NEAR_BYTES;
+    plan->prefetch = operand_bytes(p) > NEAR_BYTES;
     size_t all;
     if (__builtin_mul_overflow(p->batch * p->kv_heads, plan->head_tasks, &plan->tasks) ||
-        __builtin_mul_overflow((size_t)plan->tasks, sizeof(rapti_task), &plan->task_bytes)) {
+        __builtin_mul_overflow((size_t)plan->tasks, sizeof(rapti_task), &plan->task_bytes) ||
+        plan->task_bytes > INT64_MAX / 2) {
         return rapti_fail(context, RAPT_ERR_SHAPE, "q: %lld x %lld x %lld rows are too many tasks",
                           (long long)p->batch, (long long)p->heads, (long long)p->queries);
     }
     plan->task_bytes = (plan->task_bytes + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
     plan->threads = choose_threads(context, plan);
-    if (p->dim > INT32_MAX || p->value_dim > INT32_MAX) {
-        return rapti_fail(context, RAPT_ERR_SHAPE, "q, v: head sizes %lld and %lld, limit %d",
-                          (long long)p->dim, (long long)p->value_dim, INT32_MAX);
-    }
     plan->thread_bytes = rapti_attention_thread_bytes(p, plan);
     if (__builtin_mul_overflow(plan->thread_bytes, (size_t)plan->threads, &all) ||
-        __builtin_add_overflow(all, plan->task_bytes, &plan->scratch_bytes)) {
+        __builtin_add_overflow(all, plan->task_bytes, &plan->scratch_bytes) ||
+        plan->scratch_bytes > INT64_MAX) {
         return rapti_fail(context, RAPT_ERR_SHAPE,
                           "head sizes %lld and %lld need too much scratch memory",
                           (long long)p->dim, (long long)p->value_dim);

@@ -17,15 +17,16 @@ static void view_values(const rapti_task_state *s, rapti_block *b) {
 }
 
 /* During a group's first block: the next group's queries, and where its own output will go. */
-static void wish_groups(const rapti_task_state *s, const rapti_group *g, const rapti_group *next) {
-    *s->wishes = (rapti_wishes){0};
-    if (!s->plan->distant) { return; }
+static void prefetch_groups(const rapti_task_state *s, const rapti_group *g,
+                            const rapti_group *next) {
+    *s->prefetch = (rapti_prefetch){0};
+    if (!s->plan->prefetch) { return; }
     if (next && !next->opened && s->p->q.stride[3] == 1) {
-        s->wishes->list[0] = (rapti_wish){next->q_row, next->rows, 0, s->p->dim};
+        s->prefetch->list[0] = (rapti_prefetch_rows){next->q_row, next->rows, 0, s->p->dim};
     }
     if (s->p->out.stride[3] == 1) {
-        s->wishes->list[1] =
-            (rapti_wish){(const float *const *)g->out_row, g->rows, 0, s->p->value_dim};
+        s->prefetch->list[1] =
+            (rapti_prefetch_rows){(const float *const *)g->out_row, g->rows, 0, s->p->value_dim};
     }
 }
 
@@ -48,7 +49,7 @@ static void attend_block(const rapti_task_state *s, int64_t groups, rapti_block 
         if (!cut_block(whole, g, &b)) { continue; }
         if (!g->opened) {
             rapti_attention_open_group(s, g);
-            wish_groups(s, g, i + 1 < groups ? g + 1 : NULL);
+            prefetch_groups(s, g, i + 1 < groups ? g + 1 : NULL);
         }
         const int hides = masked || rapti_attention_limited(g, &b);
         if (hides && finite < 0) {
@@ -64,7 +65,7 @@ void rapti_attention_run_task(const rapti_problem *p, const rapti_plan *plan,
     rapti_task_state s = {.p = p, .plan = plan, .batch = task->batch, .kv_head = task->kv_head};
     rapti_attention_carve(&s, scratch);
     const int64_t groups = rapti_min(plan->task_groups, plan->groups - task->first_group);
-    *s.wishes = (rapti_wishes){0};
+    *s.prefetch = (rapti_prefetch){0};
     int64_t begin = p->keys, end = 0;
     for (int64_t i = 0; i < groups; i++) {
         rapti_attention_place_group(&s, task->first_group + i, &s.groups[i]);

@@ -16,7 +16,7 @@ typedef struct rapti_row {
 typedef struct rapti_group {
     int64_t first_row, rows; /* rows beyond the last are copies of the last; never written */
     int64_t vectors, lanes;
-    int64_t begin, end;           /* keys that some row sees */
+    int64_t begin, end;           /* keys that some row sees, counted from key 0 */
     int64_t full_begin, full_end; /* keys that every row sees */
     rapti_row *row;               /* [lanes] */
     const float **q_row;          /* [lanes] addresses in q */
@@ -37,15 +37,15 @@ typedef struct rapti_task_state {
     float *scores;    /* [key_block][lanes] */
     float *seen;      /* the same shape: -inf where hidden, for the careful product */
     float *packed;    /* [key_block][value_ld] */
-    rapti_wishes *wishes;
+    rapti_prefetch *prefetch;
     rapti_group *groups;
 } rapti_task_state;
 
 /* The keys [start + from, start + to) of one block that a task or a group looks at. */
 typedef struct rapti_block {
-    int64_t start; /* first key of the block: a multiple of key_block */
-    int64_t from, to;
-    const float *v; /* row of key start + from: in place or packed */
+    int64_t start;    /* first key of the block: a multiple of key_block */
+    int64_t from, to; /* counted from `start` */
+    const float *v;   /* row of key start + from: in place or packed */
     int64_t v_row;
 } rapti_block;
 

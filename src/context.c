@@ -24,6 +24,16 @@ static void default_release(void *user, void *memory) {
     free(memory);
 }
 
+/* Memory at a multiple of RAPTI_ALIGNMENT, or null. */
+static void *allocate(const rapt_allocator *allocator, size_t bytes) {
+    void *memory = allocator->allocate(allocator->user, bytes, RAPTI_ALIGNMENT);
+    if (memory && (uintptr_t)memory % RAPTI_ALIGNMENT != 0) {
+        allocator->release(allocator->user, memory);
+        return NULL;
+    }
+    return memory;
+}
+
 rapt_status rapti_fail(rapt_context *context, rapt_status status, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -32,25 +42,29 @@ rapt_status rapti_fail(rapt_context *context, rapt_status status, const char *fo
     return status;
 }
 
-static rapt_status check_layout(rapt_context *context, const rapt_layout *layout) {
+static const rapt_layout own_layout = {RAPT_VERSION,
+                                       sizeof(rapt_tensor),
+                                       sizeof(rapt_attention),
+                                       sizeof(rapt_attention_operands),
+                                       sizeof(rapt_attention_info),
+                                       sizeof(rapt_context_options)};
+
+/* Patch releases keep the layout. */
+static int same_layout(const rapt_layout *a, const rapt_layout *b) {
+    return a->version / 100 == b->version / 100 && a->tensor == b->tensor &&
+           a->attention == b->attention && a->operands == b->operands && a->info == b->info &&
+           a->options == b->options;
+}
+
+static rapt_status fail_layout(rapt_context *context, const rapt_layout *layout) {
     if (!layout) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "layout: null pointer"); }
-    const rapt_layout own = {RAPT_VERSION,
-                             sizeof(rapt_tensor),
-                             sizeof(rapt_attention),
-                             sizeof(rapt_attention_operands),
-                             sizeof(rapt_attention_info),
-                             sizeof(rapt_context_options)};
-    if (layout->version == own.version && layout->tensor == own.tensor &&
-        layout->attention == own.attention && layout->operands == own.operands &&
-        layout->info == own.info && layout->options == own.options) {
-        return RAPT_OK;
-    }
+    const rapt_layout *own = &own_layout;
     return rapti_fail(context, RAPT_ERR_VERSION,
                       "headers of version %u (struct bytes %u %u %u %u %u), library of version %u "
                       "(%u %u %u %u %u)",
                       layout->version, layout->tensor, layout->attention, layout->operands,
-                      layout->info, layout->options, own.version, own.tensor, own.attention,
-                      own.operands, own.info, own.options);
+                      layout->info, layout->options, own->version, own->tensor, own->attention,
+                      own->operands, own->info, own->options);
 }
 
 static rapt_status choose_isa(rapt_context *context, const char *name) {
@@ -58,8 +72,9 @@ static rapt_status choose_isa(rapt_context *context, const char *name) {
     if (!name) {
         name = getenv("RAPT_ISA");
         origin = "environment variable RAPT_ISA";
+        if (name && !*name) { name = NULL; } /* set to nothing: not set */
     }
-    if (!name || !*name) {
+    if (!name) {
         context->kernels = rapti_dispatch_best();
         return RAPT_OK;
     }
@@ -94,20 +109,18 @@ rapt_status rapt_context_create_checked(rapt_context **context, const rapt_conte
                                         const rapt_layout *layout) {
     if (!context) { return RAPT_ERR_ARGUMENT; }
     *context = NULL;
-    rapt_context_options given = {0};
-    rapt_context failed;
     /* options are read only once their layout is known to be ours */
-    const rapt_status same = check_layout(&failed, layout);
-    if (same == RAPT_OK && options) { given = *options; }
-    const int half = !given.allocator.allocate != !given.allocator.release;
-    if (!given.allocator.allocate || half) {
-        given.allocator = (rapt_allocator){default_allocate, default_release, NULL};
-    }
-    rapt_context *c = given.allocator.allocate(given.allocator.user, sizeof *c, RAPTI_ALIGNMENT);
+    const int same = layout && same_layout(layout, &own_layout);
+    const rapt_context_options given = same && options ? *options : (rapt_context_options){0};
+    const int complete = given.allocator.allocate && given.allocator.release;
+    const int half = !complete && (given.allocator.allocate || given.allocator.release);
+    const rapt_allocator allocator =
+        complete ? given.allocator : (rapt_allocator){default_allocate, default_release, NULL};
+    rapt_context *c = allocate(&allocator, sizeof *c);
     if (!c) { return RAPT_ERR_MEMORY; }
-    *c = (rapt_context){.allocator = given.allocator};
+    *c = (rapt_context){.allocator = allocator};
     *context = c;
-    if (same != RAPT_OK) { return check_layout(c, layout); }
+    if (!same) { return fail_layout(c, layout); }
     if (half) {
         return rapti_fail(
             c, RAPT_ERR_ARGUMENT,
@@ -170,8 +183,7 @@ rapt_status rapti_context_scratch(rapt_context *context, void *callers, size_t c
     }
     if (context->scratch_bytes < bytes) {
         rapt_context_trim(context);
-        context->scratch =
-            context->allocator.allocate(context->allocator.user, bytes, RAPTI_ALIGNMENT);
+        context->scratch = allocate(&context->allocator, bytes);
         if (!context->scratch) {
             return rapti_fail(context, RAPT_ERR_MEMORY, "scratch: %zu bytes could not be allocated",
                               bytes);

@@ -54,7 +54,7 @@ static int32_t affinity_count(void) {
 
 /* "max 100000" or "<quota> <period>" in microseconds (cgroup v2); 0 = no limit known */
 static int32_t quota_count(void) {
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "r");
+    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
     if (!f) { return 0; }
     long quota = 0, period = 0;
     const int fields = fscanf(f, "%ld %ld", &quota, &period);

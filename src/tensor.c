@@ -12,33 +12,47 @@ rapt_status rapti_tensor_check(rapt_context *context, const char *name, const ra
                           min_rank, max_rank);
     }
     /* Zeros count as ones, so that sizes beside a zero are limited, too. */
-    uint64_t count = 1, span = 0;
+    const int64_t known = rapt_dtype_bytes(t->dtype);
+    const uint64_t bytes = known ? (uint64_t)known : 1;
+    uint64_t count = bytes, span = bytes;
     for (int32_t axis = 0; axis < t->rank; axis++) {
         const int64_t size = t->size[axis];
         if (size < 0) {
             return rapti_fail(context, RAPT_ERR_SHAPE, "%s: size %lld of axis %d is negative", name,
                               (long long)size, axis);
         }
-        uint64_t extent;
         if (__builtin_mul_overflow(count, size ? (uint64_t)size : 1, &count) ||
-            count > RAPTI_MAX_ELEMENTS) {
+            count > RAPTI_MAX_BYTES) {
             return rapti_fail(context, RAPT_ERR_SHAPE,
-                              "%s: more than 2^62 elements up to axis %d of size %lld", name, axis,
+                              "%s: more than 2^62 bytes up to axis %d of size %lld", name, axis,
                               (long long)size);
         }
+        uint64_t extent;
         if (__builtin_mul_overflow(size ? (uint64_t)size - 1 : 0, magnitude(t->stride[axis]),
                                    &extent) ||
-            __builtin_add_overflow(span, extent, &span) || span > RAPTI_MAX_ELEMENTS) {
-            return rapti_fail(context, RAPT_ERR_SHAPE,
-                              "%s: size %lld of axis %d with stride %lld spans more than 2^62 "
-                              "elements",
-                              name, (long long)size, axis, (long long)t->stride[axis]);
+            __builtin_mul_overflow(extent, bytes, &extent) ||
+            __builtin_add_overflow(span, extent, &span) || span > RAPTI_MAX_BYTES) {
+            return rapti_fail(
+                context, RAPT_ERR_SHAPE,
+                "%s: size %lld of axis %d with stride %lld spans more than 2^62 bytes", name,
+                (long long)size, axis, (long long)t->stride[axis]);
         }
     }
     if (needs_data && !t->data && !rapti_tensor_empty(t)) {
         return rapti_fail(context, RAPT_ERR_ARGUMENT, "%s: null data pointer", name);
     }
     return RAPT_OK;
+}
+
+rapt_tensor rapti_tensor_normal(const rapt_tensor *t) {
+    static const int64_t nothing = 0;
+    rapt_tensor normal = *t;
+    const int empty = rapti_tensor_empty(t);
+    for (int32_t axis = 0; axis < t->rank; axis++) {
+        if (empty || t->size[axis] == 1) { normal.stride[axis] = 0; }
+    }
+    if (empty) { normal.data = (void *)(uintptr_t)&nothing; }
+    return normal;
 }
 
 int rapti_tensor_empty(const rapt_tensor *t) {
@@ -59,10 +73,12 @@ typedef struct steps_list {
     int count;
 } steps_list;
 
-/* Keeps the list sorted, largest stride first; axes of equal stride become one. */
-static void add_steps(steps_list *list, int64_t stride, int64_t last) {
+/* Adds steps forwards (sign 1) or backwards (-1) along an axis. Keeps the list sorted, largest
+ * stride first; axes of equal stride become one. */
+static void add_steps(steps_list *list, int64_t stride, int64_t last, int sign) {
     if (stride == 0 || last == 0) { return; }
-    steps new = {magnitude(stride), stride < 0 ? -last : 0, stride < 0 ? 0 : last};
+    const int back = (stride < 0) != (sign < 0);
+    steps new = {magnitude(stride), back ? -last : 0, back ? 0 : last};
     int at = 0;
     while (at < list->count && list->item[at].stride > new.stride) { at++; }
     if (at < list->count && list->item[at].stride == new.stride) {
@@ -101,7 +117,7 @@ int rapti_tensor_overlaps_itself(const rapt_tensor *t) {
 static void byte_range(const rapt_tensor *t, uintptr_t *begin, uintptr_t *end) {
     int64_t low = 0, high = 0;
     for (int32_t axis = 0; axis < t->rank; axis++) {
-        const int64_t reach = (t->size[axis] - 1) * t->stride[axis];
+        const int64_t reach = t->size[axis] > 1 ? (t->size[axis] - 1) * t->stride[axis] : 0;
         if (reach < 0) {
             low += reach;
         } else {
@@ -147,10 +163,10 @@ int rapti_tensors_overlap(const rapt_tensor *a, const rapt_tensor *b) {
     if (rapt_dtype_bytes(b->dtype) != bytes || distance % bytes != 0) { return 1; }
     steps_list list = {.count = 0};
     for (int32_t axis = 0; axis < a->rank; axis++) {
-        add_steps(&list, a->stride[axis], a->size[axis] - 1);
+        add_steps(&list, a->stride[axis], a->size[axis] - 1, 1);
     }
     for (int32_t axis = 0; axis < b->rank; axis++) {
-        add_steps(&list, -b->stride[axis], b->size[axis] - 1);
+        add_steps(&list, b->stride[axis], b->size[axis] - 1, -1);
     }
     int budget = 256;
     return can_reach(&list, 0, distance / bytes, &budget);

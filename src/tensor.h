@@ -5,13 +5,17 @@
 
 #include "context.h"
 
-/* Largest number of elements, and largest span of addresses in elements. */
-#define RAPTI_MAX_ELEMENTS (INT64_C(1) << 62)
+/* Most bytes of elements, and largest span of addresses in bytes. */
+#define RAPTI_MAX_BYTES (UINT64_C(1) << 62)
 
-/* Rank, sizes >= 0, element count and span within RAPTI_MAX_ELEMENTS, data present (unless it may
+/* Rank, sizes >= 0, element count and span within RAPTI_MAX_BYTES, data present (unless it may
  * be null or there are no elements), all reported under `name`. */
 rapt_status rapti_tensor_check(rapt_context *context, const char *name, const rapt_tensor *t,
                                int32_t min_rank, int32_t max_rank, int needs_data);
+
+/* The same view in a form that is safe to compute with: stride 0 along axes of size 0 or 1,
+ * whatever the caller left there; some valid address where there are no elements. */
+rapt_tensor rapti_tensor_normal(const rapt_tensor *t);
 
 /* 1 if some size is 0. */
 int rapti_tensor_empty(const rapt_tensor *t);

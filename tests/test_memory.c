@@ -292,10 +292,10 @@ Test(memory, sizes_do_not_wrap) {
         describe((plain_sizes){8, 64, 64, 131072, 131072, 128, 128}, 2, RAPT_CAUSAL_TOP_LEFT);
     cr_expect_eq(causal.visible, INT64_C(8) * 64 * 131072 * 131073 / 2);
 
-    /* 2^64 query-key pairs over keys of 2^61 elements */
-    const int64_t many = INT64_C(1) << 14, keys = INT64_C(1) << 33;
+    /* 2^64 query-key pairs over keys of 2^61 bytes */
+    const int64_t many = INT64_C(1) << 14, keys = INT64_C(1) << 31;
     const rapt_attention_info huge =
-        describe((plain_sizes){many, many, many, 8, keys, 1, 1}, 2, RAPT_CAUSAL_NONE);
+        describe((plain_sizes){many, many, many, 32, keys, 1, 1}, 2, RAPT_CAUSAL_NONE);
     cr_expect_eq(huge.visible, INT64_MAX);
     cr_expect_gt(huge.scratch_bytes, INT64_C(32) << 28);
 }

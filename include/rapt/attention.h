@@ -4,7 +4,7 @@
  * Formula (Vaswani et al. 2017, section 3.2.1; Raschka, "Build a Large Language Model (from
  * Scratch)", sections 3.3 to 3.6), for batch b, query head h, query i, key j:
  *
- *   s[i,j]   = scale * (q[i] . k[j]) + bias[i,j]
+ *   s[i,j]   = (scale q[i]) . k[j] + bias[i,j]
  *   s[i,j]   = -inf                                   where key j is not visible to query i
  *   m        = max_j s[i,j];     l = sum_j exp(s[i,j] - m)
  *   p[i,j]   = exp(s[i,j] - m) / l
@@ -27,6 +27,8 @@ extern "C" {
 #endif
 
 typedef struct rapt_context rapt_context;
+
+enum { RAPT_MAX_HEAD_SIZE = 1 << 24 }; /* largest D and Dv */
 
 /* ---- What is computed. Plain values; all zero = full attention, scale 1/sqrt(D). ---- */
 
@@ -88,27 +90,30 @@ typedef struct rapt_attention_operands {
 
 /* rapt_attention_forward: computes out and, if given, lse.
  *
- * Visible   causal AND window AND mask AND bias > -inf AND key length. What is not visible is never
- *           used: NaN or infinity there, in K, V or bias, changes no bit of any result. Keys that a
- *           causal, window or length limit hides cost no time.
- * Empty     a query that sees no key: out = 0, lse = -inf. Tk = 0: so for all. Any other size may
- *           be 0, too: nothing is written.
+ * Formula   at the top of this file; shapes beside each operand.
+ * Visible   causal AND window AND mask AND bias > -inf AND key length. What is not visible is
+ *           never used: NaN or infinity there, in K, V or bias, changes no bit of any result. Keys
+ *           that a causal, window or length limit hides cost no time.
+ * Empty     a query that sees no key: out = 0, lse = -inf; so for all if Tk = 0. B, Hq or Tq = 0:
+ *           nothing is written. Dv = 0: only lse is. D = 0: scores are 0 plus bias.
  * NaN       NaN and infinity in visible data reach exactly the rows (q, k, bias) and columns (v)
- *           that use them. A score that the data make -inf counts as hidden.
- * Memory    any strides (tensor.h). Fastest when the last axis of q, k, v and out has stride 1;
- *           K is read in place with any strides at no cost, V with another last stride, or a head
- *           size that does not fill whole vectors, is copied block by block. `out` may be the same
- *           memory as q (same sizes and strides); otherwise out and lse may share no element with
- *           any operand (RAPT_ERR_OVERLAP; views that interleave in one buffer are told apart if
- *           their strides nest). Scratch is O(threads x tile), plus 32 bytes per task; nothing is
- *           allocated when the context's scratch from an earlier call is large enough, or the
- *           caller gives some.
- * Numerics  f32 products with fused multiply-add, sums over blocks of keys; exp within 1 ulp.
- *           Scores below the row's maximum by more than 87.33 get weight exactly 0. Error on
- *           standard normal input, 1x12x1024x64, against double precision: relative RMS below
- *           4.1e-7. Sums are normalised last: Tk * max|v| must stay below FLT_MAX, or rows turn
- *           into infinity or NaN. Bitwise the same for any thread count, on every call, and for a
- *           batch item or a causal row whatever else is in the batch or later in the sequence.
+ *           that use them. A score that visible data make -inf has weight 0, and a row of only
+ *           such scores counts as empty; its keys' values are still used (0 times NaN is NaN).
+ * Memory    any strides (tensor.h). Fastest when the last axis of q, k, v and out has stride 1; K
+ *           is read in place with any strides, V with another last stride, or a head size that does
+ *           not fill whole vectors, is copied block by block. `out` may be the same memory as q
+ *           (same sizes and strides); otherwise out and lse may share no element with any operand
+ *           (RAPT_ERR_OVERLAP; views that interleave in one buffer are told apart if element sizes
+ *           agree and strides nest; in doubt the call is refused). Scratch is O(threads x tile),
+ *           plus 32 bytes per task; nothing is allocated when the context's scratch from an earlier
+ *           call is large enough, or the caller gives some.
+ * Numerics  f32 products (fused multiply-add but for `scalar`), sums over blocks of keys; exp
+ *           within 1 ulp. Scores below the row's maximum by more than 87.34 get weight exactly 0.
+ *           Error on standard normal input, 1x12x1024x64, against double precision: relative RMS
+ *           below 4.1e-7. Sums are normalised last: Tk * max|v| must stay below FLT_MAX, or rows
+ *           turn into infinity or NaN. In the default floating-point environment, bitwise the same
+ *           for any thread count, on every call, and for a batch item or a causal row whatever else
+ *           is in the batch or later in the sequence.
  * Threads   one context, one call at a time (context.h).
  * Errors    RAPT_ERR_ARGUMENT (null pointer; unknown enum; window, scale or key length out of
  *           range), RAPT_ERR_DTYPE, RAPT_ERR_SHAPE, RAPT_ERR_OVERLAP, RAPT_ERR_MEMORY,
@@ -120,7 +125,7 @@ RAPT_API rapt_status rapt_attention_forward(rapt_context *context, const rapt_at
 typedef struct rapt_attention_info {
     const char *isa;       /* instruction set, static string */
     int64_t scratch_bytes; /* scratch memory the call needs */
-    int32_t threads;       /* threads it would use: fewer than the context's for small work */
+    int32_t threads;       /* most threads it would use: fewer than the context's for small work */
     int32_t group_queries; /* queries that one register-tile group holds */
     int32_t key_block;     /* keys per block */
     int64_t tasks;         /* independent pieces of work */
@@ -130,14 +135,17 @@ typedef struct rapt_attention_info {
 } rapt_attention_info;
 
 /* Fills *info for the call rapt_attention_forward(context, what, operands), with the same checks;
- * `scratch` is ignored, and data pointers may be null (but for key_lengths). Writes no tensor. */
+ * `scratch` is ignored, and data pointers may be null (but for key_lengths). Writes no tensor.
+ * Takes time in proportion to the queries of a batch item (of each, if key lengths differ). Errors:
+ * those of the call, and RAPT_ERR_ARGUMENT for a null `info`. */
 RAPT_API rapt_status rapt_attention_forward_info(rapt_context *context, const rapt_attention *what,
                                                  const rapt_attention_operands *operands,
                                                  rapt_attention_info *info);
 
 /* The scheduler's own list: costs of the tasks in the order in which threads take them, in units of
  * one multiply-add. Writes the first min(capacity, tasks) to `costs`. For studying thread scaling
- * beyond the cores of this machine. Same checks as above. */
+ * beyond the cores of this machine. Errors: those of the call (RAPT_ERR_MEMORY included: it lists
+ * the tasks in the context's scratch), and RAPT_ERR_ARGUMENT for capacity < 0 or null `costs`. */
 RAPT_API rapt_status rapt_attention_forward_tasks(rapt_context *context, const rapt_attention *what,
                                                   const rapt_attention_operands *operands,
                                                   double *costs, int64_t capacity);

@@ -29,7 +29,8 @@ extern "C" {
 #endif
 
 /* Where the context's memory comes from; both null = malloc and free. `allocate` returns memory
- * aligned to `alignment` (a power of two <= 64) or null. Both are called only from the thread that
+ * aligned to `alignment` (a power of two <= 64) or null; other memory is given back and counts as
+ * null. Both are called only from the thread that
  * makes the call, never inside a parallel region. */
 typedef struct rapt_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
@@ -40,7 +41,8 @@ typedef struct rapt_allocator {
 /* All zero = the defaults. */
 typedef struct rapt_context_options {
     int32_t threads; /* most threads a call may use; 0: what OpenMP would use, but no more than the
-                        CPUs of the process's affinity mask and cgroup quota. Range 0 .. 4096 */
+                        CPUs of the process's affinity mask and its container's quota (cgroup v2).
+                        Range 0 .. 4096 */
     const char *isa; /* force an instruction set by name; null: environment variable RAPT_ISA, and
                         without it the best that this machine supports */
     rapt_allocator allocator;

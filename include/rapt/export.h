@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * rapt/export.h: symbol visibility. Not interesting to users. */
+ * rapt/export.h: symbol visibility and inlining. Not interesting to users. */
 #ifndef RAPT_EXPORT_H
 #define RAPT_EXPORT_H
 
@@ -7,6 +7,13 @@
 #define RAPT_API __attribute__((visibility("default")))
 #else
 #define RAPT_API
+#endif
+
+/* Inlined for certain: GCC would otherwise warn that makers read the memory that they only view. */
+#if defined(__GNUC__)
+#define RAPT_ALWAYS_INLINE static inline __attribute__((always_inline))
+#else
+#define RAPT_ALWAYS_INLINE static inline
 #endif
 
 #endif

@@ -17,7 +17,7 @@ typedef enum rapt_status {
     RAPT_OK = 0,
     RAPT_ERR_ARGUMENT = 1, /* null pointer, unknown enum value, number outside its range */
     RAPT_ERR_DTYPE = 2,    /* element type that this operand does not take */
-    RAPT_ERR_SHAPE = 3,    /* rank, negative size, sizes that disagree, product over 2^62 */
+    RAPT_ERR_SHAPE = 3,    /* rank, negative size, sizes that disagree, more than 2^62 bytes */
     RAPT_ERR_OVERLAP = 4,  /* written tensor overlaps itself or another operand */
     RAPT_ERR_MEMORY = 5,   /* an allocation failed */
     RAPT_ERR_SCRATCH = 6,  /* the caller's scratch buffer is too small or misaligned */

@@ -10,9 +10,11 @@
  *             RAPT_ERR_OVERLAP. Bytes between strided rows are never touched.
  *
  * Alignment: that of one element, nothing more. Sizes >= 0; with a size of 0 data may be null.
- * Sizes and the span of addresses are limited to 2^62 elements (RAPT_ERR_SHAPE beyond). */
+ * Elements and the span of addresses are limited to 2^62 bytes (RAPT_ERR_SHAPE beyond). */
 #ifndef RAPT_TENSOR_H
 #define RAPT_TENSOR_H
+
+#include "export.h"
 
 #include <stdint.h>
 
@@ -40,8 +42,8 @@ typedef struct rapt_tensor {
 /* ---- Makers. They copy numbers and check nothing; every call checks what it is given. ---- */
 
 /* Row-major contiguous tensor of `rank` sizes: the last axis has stride 1. */
-static inline rapt_tensor rapt_tensor_contiguous(rapt_dtype dtype, const void *data, int32_t rank,
-                                                 const int64_t *size) {
+RAPT_ALWAYS_INLINE rapt_tensor rapt_tensor_contiguous(rapt_dtype dtype, const void *data,
+                                                      int32_t rank, const int64_t *size) {
     rapt_tensor t = {(void *)(uintptr_t)data, dtype, rank, {0}, {0}};
     int64_t stride = 1;
     for (int32_t axis = rank - 1; axis >= 0 && axis < RAPT_MAX_RANK; axis--) {
@@ -52,24 +54,24 @@ static inline rapt_tensor rapt_tensor_contiguous(rapt_dtype dtype, const void *d
     return t;
 }
 
-static inline rapt_tensor rapt_tensor_1d(rapt_dtype dtype, const void *data, int64_t n) {
+RAPT_ALWAYS_INLINE rapt_tensor rapt_tensor_1d(rapt_dtype dtype, const void *data, int64_t n) {
     return rapt_tensor_contiguous(dtype, data, 1, &n);
 }
 
-static inline rapt_tensor rapt_tensor_2d(rapt_dtype dtype, const void *data, int64_t n0,
-                                         int64_t n1) {
+RAPT_ALWAYS_INLINE rapt_tensor rapt_tensor_2d(rapt_dtype dtype, const void *data, int64_t n0,
+                                              int64_t n1) {
     const int64_t size[2] = {n0, n1};
     return rapt_tensor_contiguous(dtype, data, 2, size);
 }
 
-static inline rapt_tensor rapt_tensor_3d(rapt_dtype dtype, const void *data, int64_t n0, int64_t n1,
-                                         int64_t n2) {
+RAPT_ALWAYS_INLINE rapt_tensor rapt_tensor_3d(rapt_dtype dtype, const void *data, int64_t n0,
+                                              int64_t n1, int64_t n2) {
     const int64_t size[3] = {n0, n1, n2};
     return rapt_tensor_contiguous(dtype, data, 3, size);
 }
 
-static inline rapt_tensor rapt_tensor_4d(rapt_dtype dtype, const void *data, int64_t n0, int64_t n1,
-                                         int64_t n2, int64_t n3) {
+RAPT_ALWAYS_INLINE rapt_tensor rapt_tensor_4d(rapt_dtype dtype, const void *data, int64_t n0,
+                                              int64_t n1, int64_t n2, int64_t n3) {
     const int64_t size[4] = {n0, n1, n2, n3};
     return rapt_tensor_contiguous(dtype, data, 4, size);
 }
