@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static const double long_gflop = 0.5; /* about 5 ms at full speed */
+
 int bench_engine_create(bench_engine *e, bench_ceilings *ceilings, const char *isa, int threads) {
     *e = (bench_engine){.threads = threads};
     const rapt_context_options options = {.threads = threads, .isa = isa};
@@ -45,6 +47,33 @@ static void call(void *argument) {
     }
 }
 
+/* The heads on axis 1 that go with one of `kv_heads` key/value heads; all of a broadcast tensor. */
+static rapt_tensor part_of(const rapt_tensor *t, int64_t kv_heads, int part) {
+    const int64_t heads = t->size[1] / kv_heads;
+    return t->size[1] > 1 ? rapt_tensor_slice(*t, 1, part * heads, heads) : *t;
+}
+
+static void call_part(void *argument) {
+    bench_job *job = argument;
+    const bench_case *c = job->c;
+    const int64_t kv_heads = c->problem.kv_heads;
+    const int part = job->next_part++ % job->parts;
+    const rapt_tensor q = part_of(&c->q, kv_heads, part), k = part_of(&c->k, kv_heads, part),
+                      v = part_of(&c->v, kv_heads, part), out = part_of(&c->out, kv_heads, part);
+    const rapt_tensor mask = part_of(&c->mask, kv_heads, part),
+                      bias = part_of(&c->bias, kv_heads, part);
+    rapt_attention_operands operands = c->operands;
+    operands.q = &q;
+    operands.k = &k;
+    operands.v = &v;
+    operands.out = &out;
+    if (operands.mask) { operands.mask = &mask; }
+    if (operands.bias) { operands.bias = &bias; }
+    if (job->status == RAPT_OK) {
+        job->status = rapt_attention_forward(job->context, &c->what, &operands);
+    }
+}
+
 int bench_job_ok(const bench_job *job) {
     if (job->status != RAPT_OK) {
         fprintf(stderr, "rapt-bench: %s\n", rapt_context_message(job->context));
@@ -59,6 +88,8 @@ int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine) 
     job->status = rapt_attention_forward_info(engine->context, &c->what, &c->operands, &info);
     job->gflop = 1e-9 * info.flops;
     job->threads = p->pass == BENCH_TEXTBOOK ? 1 : info.threads;
+    const int whole = p->pass == BENCH_TEXTBOOK || job->threads > 1 || job->gflop < long_gflop;
+    job->parts = whole ? 1 : (int)p->kv_heads;
     if (p->pass == BENCH_TEXTBOOK) {
         job->scores = malloc((size_t)(p->queries * p->queries) * sizeof *job->scores);
         if (!job->scores) {
@@ -77,6 +108,8 @@ int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine) 
     return 1;
 }
 
-bench_work bench_job_work(bench_job *job) { return (bench_work){call, job, job->threads}; }
+bench_work bench_job_work(bench_job *job) {
+    return (bench_work){job->parts > 1 ? call_part : call, job, job->threads, job->parts};
+}
 
 void bench_job_destroy(bench_job *job) { free(job->scores); }

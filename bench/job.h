@@ -27,6 +27,8 @@ typedef struct bench_job {
     rapt_status status;
     double gflop; /* of one call: 2 * visible pairs * (D + Dv) * 1e-9 */
     int threads;  /* that one call uses */
+    int parts;    /* key/value heads that are timed one at a time, in turn; 1 = all in one call */
+    int next_part;
 } bench_job;
 
 /* Makes the job and verifies its result. Returns 1 if it may be timed; otherwise says why on
@@ -37,7 +39,8 @@ void bench_job_destroy(bench_job *job);
 /* Whether all its calls so far succeeded; otherwise says why on standard error. */
 int bench_job_ok(const bench_job *job);
 
-/* The job as something to time: computes the case once per call. */
+/* The job as something to time. A long case on one thread is timed one key/value head at a time:
+ * the same work on the same memory, in samples short enough to find the core quiet. */
 bench_work bench_job_work(bench_job *job);
 
 #endif

@@ -50,9 +50,10 @@ void bench_measure(bench_ceiling *ceiling, const bench_work *work, double budget
         bench_sample *sample = &samples->item[samples->count++];
         const double cpu_before = bench_cpu_time();
         sample->before = before;
-        sample->seconds = time_calls(work, calls);
+        const double seconds = time_calls(work, calls);
+        sample->seconds = seconds * work->parts;
         sample->on_cpu =
-            (bench_cpu_time() - cpu_before) / (sample->seconds * (double)calls * work->threads);
+            (bench_cpu_time() - cpu_before) / (seconds * (double)calls * work->threads);
         sample->after = before = bench_ceiling_burst(ceiling);
         const double spent = bench_now() - start;
         const int kept = count_quiet(samples, ceiling->best) - count_before;

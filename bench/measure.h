@@ -9,17 +9,19 @@
 enum { BENCH_SAMPLES = BENCH_CEILING_BURSTS };
 
 typedef struct bench_sample {
-    double seconds;       /* of one call */
+    double seconds;       /* of the whole work: one call times the parts */
     double before, after; /* rates of the bursts on either side */
     double on_cpu;        /* CPU time of the threads / their wall time: below 1 if another process
                              had a core */
 } bench_sample;
 
-/* What is timed: call(argument), which keeps that many threads busy. */
+/* What is timed: call(argument), which keeps that many threads busy. Work that takes long comes in
+ * `parts` of equal cost, one per call in turn, so that a sample stays short. */
 typedef struct bench_work {
     void (*call)(void *argument);
     void *argument;
     int threads;
+    int parts;
 } bench_work;
 
 /* Zero-initialised is empty; measuring again adds to it. */
@@ -32,7 +34,7 @@ typedef struct bench_samples {
  * upper limit, and there is no share. Without samples all is NaN. */
 typedef struct bench_summary {
     int kept, set_aside;
-    double seconds, best_seconds; /* of one call */
+    double seconds, best_seconds; /* of the whole work */
     double share;                 /* rate / mean of the two bursts */
     double spread;                /* interquartile range of the time, divided by its median */
 } bench_summary;
@@ -42,7 +44,7 @@ typedef struct bench_summary {
 void bench_measure(bench_ceiling *ceiling, const bench_work *work, double budget,
                    bench_samples *samples);
 
-/* `work` per call, in 1e9 units of the ceiling. */
+/* `work` of all parts, in 1e9 units of the ceiling. */
 bench_summary bench_summarise(const bench_samples *samples, const bench_ceiling *ceiling,
                               double work);
 
