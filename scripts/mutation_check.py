@@ -82,6 +82,8 @@ def main():
     words = sys.argv[1:]
     mutations = [m for m in read_mutations(ROOT / "scripts" / "mutations.txt")
                  if not words or any(word in m[0] + m[2] + m[3] for word in words)]
+    if not mutations:
+        raise SystemExit(f"no change has one of these words: {' '.join(words)}")
     prepare(sorted({suite for m in mutations for suite in m[1]}))
     bad = 0
     for number, (file, suites, old, new) in enumerate(mutations, 1):

@@ -111,7 +111,7 @@ Test(contract, accuracy_in_numbers) {
 /* Far below the maximum the weight is exactly 0; not yet at a distance of 87.3. */
 Test(contract, smallest_weight) {
     rapt_context *context = plain_context(1, NULL);
-    float q = 1, k[2] = {0, -87.3f}, v[2] = {0, 1}, out;
+    float q = 1, k[2] = {0, -87.3f}, v[2] = {0, 1}, out = -1;
     const rapt_tensor tq = rapt_tensor_4d(RAPT_F32, &q, 1, 1, 1, 1);
     const rapt_tensor tk = rapt_tensor_4d(RAPT_F32, k, 1, 1, 2, 1);
     const rapt_tensor tv = rapt_tensor_4d(RAPT_F32, v, 1, 1, 2, 1);
@@ -128,7 +128,7 @@ Test(contract, smallest_weight) {
 
 Test(contract, scores_that_data_make_minus_infinity) {
     rapt_context *context = plain_context(1, NULL);
-    float q = 1, k[3] = {-INFINITY, 2, -INFINITY}, v[3] = {5, 7, 9}, out, lse;
+    float q = 1, k[3] = {-INFINITY, 2, -INFINITY}, v[3] = {5, 7, 9}, out = -1, lse = -1;
     const rapt_tensor tq = rapt_tensor_4d(RAPT_F32, &q, 1, 1, 1, 1);
     const rapt_tensor tk = rapt_tensor_4d(RAPT_F32, k, 1, 1, 3, 1);
     const rapt_tensor tv = rapt_tensor_4d(RAPT_F32, v, 1, 1, 3, 1);

@@ -14,7 +14,9 @@ import re
 import statistics
 import subprocess
 import time
+import os
 
+os.environ.setdefault("THP_MEM_ALLOC_ENABLE", "1")  # huge pages, as rapt-bench has
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
