@@ -60,8 +60,7 @@ typedef struct rapti_plan {
     int64_t value_vectors; /* vectors that hold value_dim */
     int64_t head_tasks, tasks;
     int32_t threads;
-    int32_t prefetch; /* the operands exceed a second cache level: prefetch q and out */
-    double cost;      /* of all tasks */
+    double cost; /* of all tasks */
     size_t task_bytes, thread_bytes, scratch_bytes;
 } rapti_plan;
 

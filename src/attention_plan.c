@@ -9,7 +9,6 @@ enum {
     TASKS_PER_THREAD = 8, /* enough for an even finish */
     COST_CLASSES = 64     /* sorting tasks longest first, to within this many classes */
 };
-static const double NEAR_BYTES = 2e6;    /* what a second cache level may hold of all operands */
 static const double THREAD_COST = 400e3; /* multiply-adds worth a thread of its own */
 static const double TASK_OVERHEAD = 2e3; /* opening and closing a group, in multiply-adds */
 
@@ -71,13 +70,6 @@ static int32_t choose_threads(const rapt_context *context, const rapti_plan *pla
     return threads < 2 ? 1 : (int32_t)threads;
 }
 
-/* q, k, v and out */
-static double operand_bytes(const rapti_problem *p) {
-    const double rows =
-        (double)p->heads * (double)p->queries + (double)p->kv_heads * (double)p->keys;
-    return (double)p->batch * rows * (double)(p->dim + p->value_dim) * sizeof(float);
-}
-
 /* As many groups share a task as leaves enough tasks for the threads. */
 static int32_t choose_task_groups(const rapt_context *context, const rapti_problem *p,
                                   const rapti_plan *plan) {
@@ -103,7 +95,6 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     plan->task_groups = choose_task_groups(context, p, plan);
     plan->head_tasks = divide_up(plan->groups, plan->task_groups);
     plan->cost = total_cost(p, plan);
-    plan->prefetch = operand_bytes(p) > NEAR_BYTES;
     size_t all;
     if (__builtin_mul_overflow(p->batch * p->kv_heads, plan->head_tasks, &plan->tasks) ||
         __builtin_mul_overflow((size_t)plan->tasks, sizeof(rapti_task), &plan->task_bytes) ||

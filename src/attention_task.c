@@ -20,7 +20,6 @@ static void view_values(const rapti_task_state *s, rapti_block *b) {
 static void prefetch_groups(const rapti_task_state *s, const rapti_group *g,
                             const rapti_group *next) {
     *s->prefetch = (rapti_prefetch){0};
-    if (!s->plan->prefetch) { return; }
     if (next && !next->opened && s->p->q.stride[3] == 1) {
         s->prefetch->list[0] = (rapti_prefetch_rows){next->q_row, next->rows, 0, s->p->dim};
     }
