@@ -2,7 +2,7 @@
  * attention_block.c: one group of queries against one block of keys while it sits in cache:
  *
  *   S[key][query] = K Qt             product: K in place, read by broadcast
- *   P             = softmax step     limits, bias and mask first, where there are any
+ *   P             = softmax step     bias, mask and limits first, where there are any
  *   O[query][dv]  = rescale O + P V  product: P read across, V in place
  *
  * Sums run in key order whatever part of a block is visible, so a row's bits depend on nothing but

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * attention_plan.c: cuts a call into groups and tasks, knows their costs, and lays out scratch. The
+ * attention_plan.c: cuts a call into groups and tasks, knows their costs, and sizes scratch. The
  * cut never changes a result: a row's arithmetic depends on the row and on key blocks at fixed
  * places, not on the rows beside it. */
 #include "attention.h"
