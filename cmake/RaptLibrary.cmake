@@ -24,10 +24,7 @@ if(RAPT_OPENMP)
   endforeach()
 endif()
 
-set(rapt_portable_sources
-  attention_block.c attention_check.c attention_forward.c attention_group.c attention_plan.c attention_range.c
-  attention_task.c context.c cpu.c dispatch.c parallel.c status.c tensor.c)
-list(TRANSFORM rapt_portable_sources PREPEND ${PROJECT_SOURCE_DIR}/src/)
+file(GLOB rapt_portable_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/*.c)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/src/parallel.c PROPERTIES
   COMPILE_OPTIONS "${rapt_openmp_flags}")
 

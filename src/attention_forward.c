@@ -64,6 +64,7 @@ rapt_status rapt_attention_forward_info(rapt_context *context, const rapt_attent
     const int64_t visible = count_visible(&p);
     *info = (rapt_attention_info){
         .isa = plan.kernels->isa,
+        .path = "fused",
         .scratch_bytes = (int64_t)plan.scratch_bytes,
         .threads = plan.threads,
         .group_queries = plan.group_lanes,

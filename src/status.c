@@ -13,6 +13,7 @@ const char *rapt_status_name(rapt_status status) {
     case RAPT_ERR_SCRATCH: return "RAPT_ERR_SCRATCH";
     case RAPT_ERR_ISA: return "RAPT_ERR_ISA";
     case RAPT_ERR_VERSION: return "RAPT_ERR_VERSION";
+    case RAPT_ERR_FILE: return "RAPT_ERR_FILE";
     }
     return "unknown status";
 }

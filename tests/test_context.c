@@ -156,7 +156,8 @@ Test(context, message_is_that_of_the_last_failure) {
 Test(context, status_names) {
     const char *const names[] = {"RAPT_OK",          "RAPT_ERR_ARGUMENT", "RAPT_ERR_DTYPE",
                                  "RAPT_ERR_SHAPE",   "RAPT_ERR_OVERLAP",  "RAPT_ERR_MEMORY",
-                                 "RAPT_ERR_SCRATCH", "RAPT_ERR_ISA",      "RAPT_ERR_VERSION"};
+                                 "RAPT_ERR_SCRATCH", "RAPT_ERR_ISA",      "RAPT_ERR_VERSION",
+                                 "RAPT_ERR_FILE"};
     for (int i = 0; i < 9; i++) { cr_expect_str_eq(rapt_status_name((rapt_status)i), names[i]); }
     cr_expect_str_eq(rapt_status_name((rapt_status)9), "unknown status");
     cr_expect_str_eq(rapt_status_name((rapt_status)-1), "unknown status");

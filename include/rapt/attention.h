@@ -7,11 +7,13 @@
  *   s[i,j]   = (scale q[i]) . k[j] + bias[i,j]
  *   s[i,j]   = -inf                                   where key j is not visible to query i
  *   m        = max_j s[i,j];     l = sum_j exp(s[i,j] - m)
- *   p[i,j]   = exp(s[i,j] - m) / l
- *   out[i]   = sum_j p[i,j] * v[j];     lse[i] = m + ln(l)
+ *   p[i,j]   = exp(s[i,j] - m) / l                    the attention weights
+ *   out[i]   = sum_j keep[i,j] / (1 - dropout) * p[i,j] * v[j];     lse[i] = m + ln(l)
  *
- * Computed in blocks of keys with a running maximum (Milakov and Gimelshein 2018; Rabe and Staats
- * 2021; Dao et al. 2022): the Tq x Tk scores never exist in memory. */
+ * keep / (1 - dropout) is 1 outside training. Two paths, which agree to rounding:
+ *   fused          blocks of keys with a running maximum (Milakov and Gimelshein 2018; Rabe and
+ *                  Staats 2021; Dao et al. 2022): the Tq x Tk scores never exist in memory
+ *   materialised   where the caller asks for the weights: all scores of a few queries at once */
 #ifndef RAPT_ATTENTION_H
 #define RAPT_ATTENTION_H
 
@@ -59,10 +61,24 @@ typedef struct rapt_window {
     int64_t right;
 } rapt_window;
 
+/* Dropout on the weights (Srivastava et al. 2014): in training a weight becomes 0 with probability
+ * p, and is multiplied by 1 / (1 - p) otherwise. p = 0 and training = 0 are bitwise no dropout; p =
+ * 1 gives zeros. lse does not know of it. Which weights are kept depends on (seed, offset, batch,
+ * query head, query, key) alone, never on threads, tiles, strides or instruction set: random.h has
+ * the formula. A training loop gives each step another offset. */
+typedef struct rapt_dropout {
+    int32_t training; /* 0 or 1; 0: no dropout, whatever p says */
+    double p;         /* 0 .. 1 */
+    uint64_t seed;
+    uint32_t offset;
+} rapt_dropout;
+
 typedef struct rapt_attention {
     rapt_causal causal;
     rapt_scale scale;
     rapt_window window;
+    rapt_dropout dropout;
+    int32_t weights_before_dropout; /* 0 or 1: the weights given out are those before dropout */
 } rapt_attention;
 
 /* ---- What it is computed on. Null = absent. Names of sizes: B batch, Hq query heads, Hkv key and
@@ -83,6 +99,13 @@ typedef struct rapt_attention_operands {
 
     const rapt_tensor *out; /* out, f32 [B, Hq, Tq, Dv] */
     const rapt_tensor *lse; /* out, f32 [B, Hq, Tq], optional: ln sum_j exp(s[i,j]) */
+
+    /* Asking for the weights takes the materialised path. What is hidden has weight 0. */
+    const rapt_tensor *weights; /* out, f32 [B, Hq, Tq, Tk], optional */
+
+    /* A dropout pattern of the caller's own in place of the generated one: true = kept. Shape as
+     * mask. Used only in training with p > 0; kept weights are still multiplied by 1 / (1 - p). */
+    const rapt_tensor *keep; /* in, bool, optional */
 
     void *scratch;        /* optional: memory for this call, 64-byte aligned, of at least */
     size_t scratch_bytes; /* rapt_attention_info.scratch_bytes; null = the context's own */
@@ -124,6 +147,7 @@ RAPT_API rapt_status rapt_attention_forward(rapt_context *context, const rapt_at
 /* ---- What the call would do. ---- */
 typedef struct rapt_attention_info {
     const char *isa;       /* instruction set, static string */
+    const char *path;      /* "fused" or "materialised", static string */
     int64_t scratch_bytes; /* scratch memory the call needs */
     int32_t threads;       /* most threads it would use: fewer than the context's for small work */
     int32_t group_queries; /* queries that one register-tile group holds */

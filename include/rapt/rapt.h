@@ -5,6 +5,12 @@
  *   attention.h   the call: what is computed, on what, with which guarantees
  *   context.h     threads, instruction set, scratch memory, messages
  *   status.h      what calls return
+ *   matmul.h      the matrix product
+ *   softmax.h     softmax, masking routes, the fused mask-scale-softmax-dropout pass
+ *   score.h       attention with other score functions
+ *   random.h      dropout's counter generator; PyTorch's stream
+ *   modules.h     the four passes: simple, self, causal, multi-head attention
+ *   safetensors.h parameters in files (a library of its own, not included by this header)
  *
  * The whole of it in use:
  *
@@ -24,6 +30,11 @@
 
 #include "attention.h"
 #include "context.h"
+#include "matmul.h"
+#include "modules.h"
+#include "random.h"
+#include "score.h"
+#include "softmax.h"
 #include "status.h"
 #include "tensor.h"
 #include "version.h"

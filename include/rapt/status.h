@@ -22,7 +22,8 @@ typedef enum rapt_status {
     RAPT_ERR_MEMORY = 5,   /* an allocation failed */
     RAPT_ERR_SCRATCH = 6,  /* the caller's scratch buffer is too small or misaligned */
     RAPT_ERR_ISA = 7,      /* forced instruction set is unknown or not supported here */
-    RAPT_ERR_VERSION = 8   /* caller compiled against headers of another layout */
+    RAPT_ERR_VERSION = 8,  /* caller compiled against headers of another layout */
+    RAPT_ERR_FILE = 9      /* a file cannot be read or written, or is not what it should be */
 } rapt_status;
 
 /* The constant's name, "RAPT_ERR_SHAPE"; "unknown status" for any other number. Static string. */

@@ -98,6 +98,12 @@ static inline rapt_tensor rapt_tensor_swap_axes(rapt_tensor t, int32_t a, int32_
     return t;
 }
 
+/* The same memory as a transposed matrix, or a batch of them: the last two axes exchanged.
+ * Precondition: t.rank >= 2. */
+static inline rapt_tensor rapt_tensor_transpose(rapt_tensor t) {
+    return rapt_tensor_swap_axes(t, t.rank - 2, t.rank - 1);
+}
+
 /* Bytes of one element; 0 for an unknown dtype. */
 static inline int64_t rapt_dtype_bytes(rapt_dtype dtype) {
     switch (dtype) {

@@ -4,10 +4,10 @@
 #define RAPT_VERSION_H
 
 #define RAPT_VERSION_MAJOR 0
-#define RAPT_VERSION_MINOR 1
+#define RAPT_VERSION_MINOR 2
 #define RAPT_VERSION_PATCH 0
 
-/* One number that grows with every release: 0.1.0 is 100. */
+/* One number that grows with every release: 0.2.0 is 200. */
 #define RAPT_VERSION (RAPT_VERSION_MAJOR * 10000 + RAPT_VERSION_MINOR * 100 + RAPT_VERSION_PATCH)
 
 #endif

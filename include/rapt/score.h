@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT
+ * rapt/score.h: attention with a choice of score function, as its history went: Bahdanau et al.
+ * 2015 (additive), Luong et al. 2015 (dot product), Vaswani et al. 2017 (scaled dot product). The
+ * weights are always given out. For speed use rapt_attention_forward. */
+#ifndef RAPT_SCORE_H
+#define RAPT_SCORE_H
+
+#include "attention.h"
+#include "export.h"
+#include "status.h"
+#include "tensor.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum rapt_score_kind {
+    RAPT_SCORE_SCALED_DOT = 0, /* q . k / sqrt(D) */
+    RAPT_SCORE_DOT = 1,        /* q . k */
+    RAPT_SCORE_ADDITIVE = 2    /* v . tanh(Wq q + Wk k) */
+} rapt_score_kind;
+
+typedef struct rapt_score {
+    rapt_score_kind kind;
+    /* RAPT_SCORE_ADDITIVE only; U units. D and the size of a key may differ then. */
+    const rapt_tensor *w_query; /* in, f32 [U, D] */
+    const rapt_tensor *w_key;   /* in, f32 [U, Dk] */
+    const rapt_tensor *v;       /* in, f32 [U] */
+} rapt_score;
+
+/* The kind named "scaled_dot", "dot" or "additive"; RAPT_ERR_ARGUMENT for another name. */
+RAPT_API rapt_status rapt_score_kind_from_name(const char *name, rapt_score_kind *kind);
+
+/* scores[b,h,i,j] = score(q[b,h,i], k[b,h / (Hq/Hkv),j]), unmasked: f32 [B, Hq, Tq, Tk]. */
+RAPT_API rapt_status rapt_scores(rapt_context *context, const rapt_score *score,
+                                 const rapt_tensor *q, const rapt_tensor *k,
+                                 const rapt_tensor *scores);
+
+/* Attention with that score function: what and operands as for rapt_attention_forward, but that
+ * operands.weights is required (the scores pass through it) and the scale, if `what` gives one,
+ * multiplies the score (the default is the kind's own). */
+RAPT_API rapt_status rapt_attention_scored(rapt_context *context, const rapt_attention *what,
+                                           const rapt_score *score,
+                                           const rapt_attention_operands *operands);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
