@@ -158,8 +158,8 @@ Test(context, status_names) {
                                  "RAPT_ERR_SHAPE",   "RAPT_ERR_OVERLAP",  "RAPT_ERR_MEMORY",
                                  "RAPT_ERR_SCRATCH", "RAPT_ERR_ISA",      "RAPT_ERR_VERSION",
                                  "RAPT_ERR_FILE"};
-    for (int i = 0; i < 9; i++) { cr_expect_str_eq(rapt_status_name((rapt_status)i), names[i]); }
-    cr_expect_str_eq(rapt_status_name((rapt_status)9), "unknown status");
+    for (int i = 0; i < 10; i++) { cr_expect_str_eq(rapt_status_name((rapt_status)i), names[i]); }
+    cr_expect_str_eq(rapt_status_name((rapt_status)10), "unknown status");
     cr_expect_str_eq(rapt_status_name((rapt_status)-1), "unknown status");
 }
 
