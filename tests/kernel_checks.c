@@ -21,6 +21,8 @@ const kernel_check kernel_checks[KERNEL_CHECKS] = {
     {"softmax_max, softmax_exp", check_softmax_step},
     {"softmax, blocks in sequence", check_softmax_sequence},
     {"softmax, visible ranges", check_softmax_ranges},
+    {"row_max, row_sum_exp, row_exp, softmax_row", check_softmax_row},
+    {"softmax_columns", check_softmax_columns},
     {"exp_nonpositive", check_exp_nonpositive},
     {"exp", check_exp},
 };
@@ -38,7 +40,8 @@ int check_table(const rapti_kernels *k, FILE *log) {
     const int complete = k->product && k->product_add && k->product_seen && k->gather_lanes &&
                          k->hide_outside && k->apply_mask && k->apply_bias && k->softmax_max &&
                          k->softmax_exp && k->finish_rows && k->pack_rows && k->all_finite &&
-                         k->exp_nonpositive && k->exp_any;
+                         k->row_max && k->row_sum_exp && k->row_exp && k->softmax_row &&
+                         k->softmax_columns && k->exp_nonpositive && k->exp_any;
     if (!complete) { tally_fail(&t, "a kernel is missing"); }
     return t.failures;
 }
