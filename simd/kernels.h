@@ -15,7 +15,7 @@ enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
 /* Sums of exponentials run over blocks of this many vectors, then over so many blocks: a chunk. */
 enum { RAPTI_SUM_VECTORS = 64, RAPTI_SUM_BLOCKS = 64 };
 
-/* Columns pass through scratch in strips of so many (or fewer, whole vectors), and of so many keys. */
+/* Columns pass through scratch in strips of so many (or fewer, whole vectors), and so many keys. */
 enum { RAPTI_STRIP_COLUMNS = 64, RAPTI_STRIP_KEYS = 2048 };
 
 /* Rows of memory that will be used soon: with every tile that they compute, products prefetch some
@@ -110,15 +110,15 @@ typedef struct rapti_kernels {
     /* The largest of x[i], i < n, and of the lowest float; NaN if one is. */
     float (*row_max)(const float *x, int64_t n);
 
-    /* The sum of exp(x[i] - shift), i < n: that of a whole row is the sum, in order, of those of its
-     * chunks of RAPTI_SUM_BLOCKS * RAPTI_SUM_VECTORS * lanes elements, the last one shorter. */
+    /* The sum of exp(x[i] - shift), i < n: that of a whole row is the sum, in order, of those of
+     * its chunks of RAPTI_SUM_BLOCKS * RAPTI_SUM_VECTORS * lanes elements, the last one shorter. */
     float (*row_sum_exp)(const float *x, int64_t n, float shift);
 
     /* out[i] = exp(x[i] - shift) * factor, and 0 where x[i] is -inf. `out` may be `x`. */
     void (*row_exp)(const float *x, int64_t n, float shift, float factor, float *out);
 
-    /* out[i] = exp(x[i] - max) * (1 / sum) with row_max and row_sum_exp; zeros if the sum is 0; NaN,
-     * but 0 where x[i] is -inf, if an element is NaN or +inf. `out` may be `x`. */
+    /* out[i] = exp(x[i] - max) * (1 / sum) with row_max and row_sum_exp; zeros if the sum is 0;
+     * NaN, but 0 where x[i] is -inf, if an element is NaN or +inf. `out` may be `x`. */
     void (*softmax_row)(const float *x, int64_t n, float *out);
 
     /* The same, bit by bit, down each column: element k of column c at in[k * in_k + c], k < n,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * softmax_columns.h: softmax down the columns of a matrix, one column per lane: nothing is reduced
  * across lanes. A strip of columns passes through scratch memory: rows whose distance is a power of
- * two share few cache sets, and would push each other out before they are read again. Longer
- * columns than fit there pass block by block, three times.
+ * two share few cache sets, and would push each other out before they are read again. Columns that
+ * are too long for that pass block by block, three times.
  *
- * Sums run in the order of softmax_rows.h: what lane j of a row would sum is a vector of its own. */
+ * Sums run in the order of softmax_rows.h: what lane j of a row would sum is a vector here. */
 #include "common.h"
 #include "kernels.h"
 #include "softmax_rows.h"
@@ -37,7 +37,7 @@ RAPTI_INLINE void store_up_to(float *p, int64_t n, vf x) {
     }
 }
 
-/* Rows [from, from + keys) into scratch, and the maxima so far. Lanes past the last column are 0. */
+/* Rows [from, from + keys) into scratch, and the maxima; lanes past the last column are 0. */
 static void strip_load(column_strip *s, int64_t from, int64_t keys) {
     for (int64_t k = 0; k < keys; k++) {
         const float *in = s->in + (from + k) * s->in_k;

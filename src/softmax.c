@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * softmax.c: the public softmax calls: checks, then the way that suits the layout. All ways give
  * the same bits (simd/softmax_rows.h), so a row does not depend on the rows around it. */
-#include "softmax.h"
+#include "softmax_call.h"
 
 #include "operand.h"
 #include "walk.h"

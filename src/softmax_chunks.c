@@ -4,7 +4,7 @@
  * twice costs less than writing and reading them once more. Chunks are cut where the sum of a row
  * in one piece has its partial sums, and merged in their order: the bits are the same. */
 #include "parallel.h"
-#include "softmax.h"
+#include "softmax_call.h"
 #include "walk.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * double precision, so that they measure the weights and not themselves. */
 #include "operand.h"
 #include "parallel.h"
-#include "softmax.h"
+#include "softmax_call.h"
 #include "walk.h"
 
 #include <math.h>

@@ -2,7 +2,7 @@
  * softmax_rows.c: softmax of rows along the lanes, and of columns side by side in them. Threads
  * share the rows, a few at a time; scratch memory holds a strided row, or a strip of columns. */
 #include "parallel.h"
-#include "softmax.h"
+#include "softmax_call.h"
 #include "walk.h"
 
 enum { TASK_ELEMENTS = 8192 }; /* at least so many per task, where there are */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * softmax.h: a softmax call after its checks, and the ways to run it. */
-#ifndef RAPTI_SOFTMAX_H
-#define RAPTI_SOFTMAX_H
+ * softmax_call.h: a softmax call after its checks, and the ways to run it. */
+#ifndef RAPTI_SOFTMAX_CALL_H
+#define RAPTI_SOFTMAX_CALL_H
 
 #include "context.h"
 
