@@ -44,7 +44,7 @@ void bench_attention_destroy(void *attention);
 
 void bench_attention_spoil(void *attention);
 
-/* Compares up to 64 rows of the output, chosen at random, with the formula. As bench_kind.verify. */
+/* Compares up to 64 rows of the output, chosen at random, with the formula: bench_kind.verify. */
 double bench_attention_verify(const void *attention);
 
 #endif

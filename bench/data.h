@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * data.h: tensors of standard normal numbers for rows, the same on every machine and in every run. */
+ * data.h: tensors of standard normal numbers for rows: the same on every machine, in every run. */
 #ifndef BENCH_DATA_H
 #define BENCH_DATA_H
 

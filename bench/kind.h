@@ -45,7 +45,7 @@ extern const bench_kind bench_kind_forward, bench_kind_textbook, bench_kind_matm
 /* The kind whose prefix a name has, and what follows the prefix; null: no kind takes the name. */
 const bench_kind *bench_kind_of(const char *name, const char **rest);
 
-/* ---- Reading names: each moves *at past what it takes and returns 1, or 0 if it is not there. ---- */
+/* ---- Reading names: each moves *at past what it takes; 1, or 0 if it is not there. ---- */
 
 int bench_take_text(const char **at, const char *text);
 int bench_take_number(const char **at, int64_t *number);
