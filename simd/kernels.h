@@ -47,11 +47,6 @@ typedef struct rapti_softmax_state {
     float *rescale; /* factor that the last block put on everything before it */
 } rapti_softmax_state;
 
-/* Dropout by Philox 4x32-10 (dropout.h). */
-typedef struct rapti_dropout {
-    uint32_t key[2], offset;
-    int32_t threshold; /* a word below it keeps its weight */
-} rapti_dropout;
 /* What becomes of the sums S of a matrix product: C = alpha S + beta C + bias. */
 typedef struct rapti_product_end {
     const float *sum; /* S[i][j] at sum[i * ld + j], readable up to a multiple of `lanes` */
@@ -62,6 +57,12 @@ typedef struct rapti_product_end {
     float alpha, beta;   /* beta = 0: C is not read */
     const float *bias;   /* bias[j], readable up to a multiple of `lanes`; null = none */
 } rapti_product_end;
+
+/* Dropout by Philox 4x32-10 (dropout.h). */
+typedef struct rapti_dropout {
+    uint32_t key[2], offset;
+    int32_t threshold; /* a word below it keeps its weight */
+} rapti_dropout;
 
 typedef struct rapti_kernels {
     const char *isa;
@@ -121,11 +122,12 @@ typedef struct rapti_kernels {
     void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse);
 
+    void (*finish_product)(const rapti_product_end *e);
+
     /* rows[lane][key * stride] = factor[lane] * s[key * ld + lane], keys [from, to), for the first
      * `count` lanes. */
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
-    void (*finish_product)(const rapti_product_end *e);
 
     /* packed[r * ld + c] = rows[r * row + c * column], c < size, then zeros up to a multiple of
      * `lanes`. */

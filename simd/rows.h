@@ -77,38 +77,7 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
     }
 }
 
-/* One square of a score tile back to rows; n <= VEC_LANES keys. */
-RAPTI_INLINE void store_columns(vf tile[VEC_LANES], int64_t n, int64_t count, float *const *rows,
-                                int64_t stride, int64_t from) {
-    vf_transpose(tile);
-    for (int64_t i = 0; i < count; i++) {
-        float *row = rows[i] + from * stride;
-        if (stride == 1 && n == VEC_LANES) {
-            vf_store(row, tile[i]);
-        } else if (stride == 1) {
-            vf_store_n(row, (int)n, tile[i]);
-        } else {
-            float value[VEC_LANES];
-            vf_store(value, tile[i]);
-            for (int64_t j = 0; j < n; j++) { row[j * stride] = value[j]; }
-        }
-    }
-}
-
-static void scatter_lanes(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
-                          const float *factor, float *const *rows, int64_t stride) {
-    const vf factors = vf_load(factor);
-    for (int64_t k = from; k < to; k += VEC_LANES) {
-        const int64_t n = to - k < VEC_LANES ? to - k : VEC_LANES;
-        vf tile[VEC_LANES];
-        for (int64_t j = 0; j < VEC_LANES; j++) {
-            tile[j] = j < n ? vf_mul(vf_load(s + (k + j) * ld), factors) : vf_zero();
-        }
-        store_columns(tile, n, count, rows, stride, k);
-    }
-}
-
-/* One vector of C. Strided elements go through a vector: every layout gets the same bits. */
+/* One vector of C. Strided elements go through a vector, so that every layout gets the same bits. */
 RAPTI_INLINE void finish_vector(const rapti_product_end *e, const float *sum, float *c, int n,
                                 const float *bias) {
     float strided[VEC_LANES] = {0};
@@ -142,5 +111,36 @@ static void finish_product(const rapti_product_end *e) {
             finish_vector(e, sum + j, c + j * e->column, (int)(e->size - j),
                           e->bias ? e->bias + j : 0);
         }
+    }
+}
+
+/* One square of a score tile back to rows; n <= VEC_LANES keys. */
+RAPTI_INLINE void store_columns(vf tile[VEC_LANES], int64_t n, int64_t count, float *const *rows,
+                                int64_t stride, int64_t from) {
+    vf_transpose(tile);
+    for (int64_t i = 0; i < count; i++) {
+        float *row = rows[i] + from * stride;
+        if (stride == 1 && n == VEC_LANES) {
+            vf_store(row, tile[i]);
+        } else if (stride == 1) {
+            vf_store_n(row, (int)n, tile[i]);
+        } else {
+            float value[VEC_LANES];
+            vf_store(value, tile[i]);
+            for (int64_t j = 0; j < n; j++) { row[j * stride] = value[j]; }
+        }
+    }
+}
+
+static void scatter_lanes(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
+                          const float *factor, float *const *rows, int64_t stride) {
+    const vf factors = vf_load(factor);
+    for (int64_t k = from; k < to; k += VEC_LANES) {
+        const int64_t n = to - k < VEC_LANES ? to - k : VEC_LANES;
+        vf tile[VEC_LANES];
+        for (int64_t j = 0; j < VEC_LANES; j++) {
+            tile[j] = j < n ? vf_mul(vf_load(s + (k + j) * ld), factors) : vf_zero();
+        }
+        store_columns(tile, n, count, rows, stride, k);
     }
 }
