@@ -42,9 +42,10 @@ static part first_rows(const problem *p, int64_t queries, int64_t keys) {
     cut(&x.t[OP_LSE], 3, 0, queries);
     cut(&x.t[OP_K], 2, 0, keys);
     cut(&x.t[OP_V], 2, 0, keys);
-    for (operand_id id = OP_MASK; id <= OP_BIAS; id++) {
-        cut(&x.t[id], 2, 0, queries);
-        cut(&x.t[id], 3, 0, keys);
+    const operand_id full[] = {OP_MASK, OP_BIAS, OP_KEEP, OP_WEIGHTS};
+    for (size_t n = 0; n < sizeof full / sizeof *full; n++) {
+        cut(&x.t[full[n]], 2, 0, queries);
+        cut(&x.t[full[n]], 3, 0, keys);
     }
     return x;
 }
