@@ -227,8 +227,8 @@ static void run_finish(tally *t, const finish_case *c) {
         out[i] = rows[i].first;
         guard_seal(&rows[i].block);
     }
-    t->k->finish_rows(o.at, o.ld, c->count, c->size, (rapti_softmax_state){.max = max, .sum = sum},
-                      out, c->stride, lse);
+    t->k->finish_rows(o.at, o.ld, c->count, c->size, 1.0f,
+                      (rapti_softmax_state){.max = max, .sum = sum}, out, c->stride, lse);
     compare_finished(t, c, &o, sum, out);
     compare_lse(t, max, sum, lse);
     for (int64_t i = 0; i < c->count; i++) {
