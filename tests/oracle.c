@@ -50,7 +50,6 @@ static void weights(const oracle_row *r, bool before_dropout, double *out, doubl
     for (int64_t n = 0; n < r->n; n++) {
         const int64_t j = r->key[n];
         const double factor = before_dropout ? 1.0 : r->kept[n];
-        if (factor == 0.0) continue;
         const double p = oracle_row_weight(r, n, &tol[j]);
         out[j] = factor * p;
         tol[j] = factor * (tol[j] + r->drop_k * ORACLE_U * p);
@@ -134,8 +133,7 @@ void oracle_softmax(oracle *o, const rapt_attention *what,
 }
 
 void oracle_free(oracle *o) {
-    double *const arrays[] = {o->out,     o->out_tol, o->lse,
-                              o->lse_tol, o->weights, o->weights_tol};
+    double *const arrays[] = {o->out, o->out_tol, o->lse, o->lse_tol, o->weights, o->weights_tol};
     for (size_t n = 0; n < sizeof arrays / sizeof *arrays; n++) free(arrays[n]);
     oracle_row_free(&o->row);
     *o = (oracle){0};

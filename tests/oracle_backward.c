@@ -33,9 +33,9 @@ typedef struct backward {
     const oracle_row *row;
     const float *dout_row;
     double dlse;
-    double d, d_error;  /* D_i */
-    double scale;       /* of the scores */
-    double key_terms;   /* of a sum over all queries that share a key */
+    double d, d_error; /* D_i */
+    double scale;      /* of the scores */
+    double key_terms;  /* of a sum over all queries that share a key */
 } backward;
 
 static double dot(const float *a, int64_t a_stride, const float *b, int64_t b_stride, int64_t n,
@@ -98,8 +98,8 @@ static void add_pair(const backward *x, int64_t index, int64_t n, double lse_err
         (p > 0.0 ? p * expm1(fmin(e, 700.0)) : 0.0) + (p > 0.0 ? ORACLE_TINY_WEIGHT : 0.0);
     double dp_error = 0.0;
     const double dp = d_weight(x, n, &dp_error), sum = dp - x->d + x->dlse;
-    const double sum_error = dp_error + x->d_error +
-                             2.0 * ORACLE_U * (fabs(dp) + fabs(x->d) + fabs(x->dlse));
+    const double sum_error =
+        dp_error + x->d_error + 2.0 * ORACLE_U * (fabs(dp) + fabs(x->d) + fabs(x->dlse));
     const double ds = p * sum;
     const double ds_error =
         p_error * (fabs(sum) + sum_error) + p * sum_error + 2.0 * ORACLE_U * fabs(ds);
@@ -111,8 +111,8 @@ static void add_pair(const backward *x, int64_t index, int64_t n, double lse_err
             (double)(r->n + EXTRA));
     add_row(&x->g->dk, kv * head_dim, x->scale * ds, scale * ds_error,
             oracle_element(ops->q, r->b, r->h, r->i), ops->q->stride[3], head_dim, x->key_terms);
-    add_row(&x->g->dv, kv * value_dim, f * p, f * (p_error + r->drop_k * ORACLE_U * p),
-            x->dout_row, x->dout->stride[3], value_dim, x->key_terms);
+    add_row(&x->g->dv, kv * value_dim, f * p, f * (p_error + r->drop_k * ORACLE_U * p), x->dout_row,
+            x->dout->stride[3], value_dim, x->key_terms);
 }
 
 /* ---- All rows ---- */
@@ -137,8 +137,8 @@ static int64_t elements(const rapt_tensor *t) {
 static double dlse_at(const rapt_tensor *dlse, const oracle_row *r) {
     if (!dlse) return 0.0;
     const int64_t *stride = dlse->stride;
-    return (double)((const float *)
-                        dlse->data)[r->b * stride[0] + r->h * stride[1] + r->i * stride[2]];
+    return (
+        double)((const float *)dlse->data)[r->b * stride[0] + r->h * stride[1] + r->i * stride[2]];
 }
 
 void oracle_backward(oracle_gradients *g, const rapt_attention *what,
@@ -158,8 +158,7 @@ void oracle_backward(oracle_gradients *g, const rapt_attention *what,
         if (row->l == 0.0) continue; /* nothing to see: nothing flows */
         x.dout_row = oracle_element(dout, row->b, row->h, row->i);
         x.dlse = dlse_at(dlse, row);
-        x.key_terms =
-            (double)(ops->q->size[1] / ops->k->size[1] * ops->q->size[2] + EXTRA);
+        x.key_terms = (double)(ops->q->size[1] / ops->k->size[1] * ops->q->size[2] + EXTRA);
         find_d(&x, index);
         for (int64_t n = 0; n < row->n; n++) add_pair(&x, index, n, g->forward.lse_tol[index]);
     }
@@ -176,8 +175,7 @@ void oracle_reduce_bias(const oracle_gradients *g, const rapt_attention_operands
         const int64_t to = oracle_broadcast_offset(&dense, row / queries / heads,
                                                    row / queries % heads, row % queries, n % keys);
         reduced->value[to] += g->dbias.value[n];
-        reduced->tol[to] +=
-            g->dbias.tol[n] + (terms + EXTRA) * ORACLE_U * fabs(g->dbias.value[n]);
+        reduced->tol[to] += g->dbias.tol[n] + (terms + EXTRA) * ORACLE_U * fabs(g->dbias.value[n]);
     }
 }
 

@@ -55,9 +55,9 @@ static void find_keys(oracle_row *r, const oracle_source *s) {
         const double score = oracle_score(s, r->b, r->h, r->i, j, &r->error[r->n]);
         r->key[r->n] = j;
         r->score[r->n] = score;
-        r->kept[r->n] = !drops ? 1.0
-                               : oracle_kept(s->what, s->ops->keep, s->ops->q->size[1], r->b, r->h,
-                                             r->i, j);
+        r->kept[r->n] =
+            !drops ? 1.0
+                   : oracle_kept(s->what, s->ops->keep, s->ops->q->size[1], r->b, r->h, r->i, j);
         r->n++;
         if (score > r->m) r->m = score;
     }
@@ -71,8 +71,9 @@ static void find_weights(oracle_row *r, int64_t keys) {
         const double x = r->score[n] - shift;
         const double e = r->error[n] + ORACLE_U * fabs(x) + 2 * ORACLE_U;
         r->slip[n] = 0.0;
-        if (r->score[n] == -INFINITY) continue; /* exactly 0 */
+        if (r->l == 0.0) continue; /* scores of -inf only: weights of exactly 0 */
         r->p[n] /= r->l;
+        if (r->score[n] == -INFINITY) continue;
         r->slip[n] = e < 1.0 ? r->p[n] * e * (1.0 + e) : (exp(x + e) - exp(x)) / r->l;
         r->spread += r->slip[n];
         r->widest = fmax(r->widest, e);

@@ -110,9 +110,8 @@ static raw additive_score(const rapt_score *score, const rapt_attention_operands
         const float *wq = (const float *)score->w_query->data + u * score->w_query->stride[0];
         const float *wk = (const float *)score->w_key->data + u * score->w_key->stride[0];
         double q_terms = 0.0, k_terms = 0.0;
-        const double a =
-            dot(wq, score->w_query->stride[1], q, ops->q->stride[3], dq, &q_terms) +
-            dot(wk, score->w_key->stride[1], k, ops->k->stride[3], dk, &k_terms);
+        const double a = dot(wq, score->w_query->stride[1], q, ops->q->stride[3], dq, &q_terms) +
+                         dot(wk, score->w_key->stride[1], k, ops->k->stride[3], dk, &k_terms);
         const double t = tanh(a), da = (double)(dq + 1) * q_terms + (double)(dk + 1) * k_terms;
         const double v = (double)((const float *)score->v->data)[u * score->v->stride[0]];
         r.sum += v * t;

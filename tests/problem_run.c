@@ -89,9 +89,9 @@ static void seal(problem *p) {
     if (p->scratch.data) guard_seal(&p->scratch);
 }
 
-static const char *const names[OP_COUNT] = {
-    "q",       "k",   "v",   "mask",   "bias", "keep", "w_query", "w_key", "score's v",
-    "lengths", "out", "lse", "weights"};
+static const char *const names[OP_COUNT] = {"q",    "k",       "v",      "mask",      "bias",
+                                            "keep", "w_query", "w_key",  "score's v", "lengths",
+                                            "out",  "lse",     "weights"};
 
 static bool intact(const problem *p, bool written, char *why, size_t why_bytes) {
     ptrdiff_t offset = 0;

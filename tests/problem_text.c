@@ -56,8 +56,7 @@ const char *problem_text(const problem *p) {
     const shape s = p->s;
     used = 0;
     if (p->note[0]) add("  case    %s\n", p->note);
-    add("  call    %s%s\n", calls[p->call],
-        scores[p->call == CALL_SCORED ? (int)p->score + 1 : 0]);
+    add("  call    %s%s\n", calls[p->call], scores[p->call == CALL_SCORED ? (int)p->score + 1 : 0]);
     add("  shape   B%lld Hq%lld Hkv%lld Tq%lld Tk%lld D%lld Dv%lld\n", (long long)s.b,
         (long long)s.hq, (long long)s.hkv, (long long)s.tq, (long long)s.tk, (long long)s.d,
         (long long)s.dv);

@@ -28,8 +28,8 @@ typedef enum feature {
 } feature;
 
 static const char *const feature_names[FEATURES] = {
-    "top-left",       "bottom-right", "window",  "mask", "bias",  "broadcast-bias",
-    "key-lengths",    "dropout",      "keep",    "scale", "dlse", "strides"};
+    "top-left",    "bottom-right", "window", "mask",  "bias", "broadcast-bias",
+    "key-lengths", "dropout",      "keep",   "scale", "dlse", "strides"};
 
 /* A problem with its loss: sum dout * out + sum dlse * lse over rows that see something. */
 typedef struct loss {
@@ -152,8 +152,8 @@ static void expect_all_gradients(shape s, unsigned features) {
     int used = 0;
     for (int f = 0; f < FEATURES; f++) {
         if (!(features >> f & 1)) continue;
-        used += snprintf(x->p.note + used, sizeof x->p.note - (size_t)used, "%s ",
-                         feature_names[f]);
+        used +=
+            snprintf(x->p.note + used, sizeof x->p.note - (size_t)used, "%s ", feature_names[f]);
         if (used >= (int)sizeof x->p.note) used = sizeof x->p.note - 1;
     }
     find_gradients(x);
@@ -278,8 +278,8 @@ Test(oracle_backward, bounds_hold_and_bite) {
             float score = 0.0f;
             dp[j] = 0.0f;
             for (int64_t d = 0; d < s.d; d++) {
-                score += *problem_at(&x->p, OP_Q, 0, 0, i, d) *
-                         *problem_at(&x->p, OP_K, 0, 0, j, d);
+                score +=
+                    *problem_at(&x->p, OP_Q, 0, 0, i, d) * *problem_at(&x->p, OP_K, 0, 0, j, d);
             }
             for (int64_t d = 0; d < s.dv; d++) {
                 dp[j] += *tensor_f32(&x->dout, 0, 0, i, d) * *problem_at(&x->p, OP_V, 0, 0, j, d);
