@@ -149,7 +149,7 @@ static rapt_status set_dropout(rapt_context *context, const rapt_dropout *d, rap
     if (!d->training || d->p == 0.0) { return RAPT_OK; }
     const int64_t limit = INT64_C(1) << 32;
     if (!p->keep.data &&
-        (p->queries > limit || p->keys / 4 >= limit || (p->heads && p->batch > limit / p->heads))) {
+        (p->queries > limit || p->keys > 4 * limit || (p->heads && p->batch > limit / p->heads))) {
         return rapti_fail(context, RAPT_ERR_SHAPE,
                           "dropout: %lld x %lld heads, %lld queries, %lld keys, at most 2^32 heads "
                           "and queries and 2^34 keys",
