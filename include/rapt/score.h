@@ -41,7 +41,10 @@ RAPT_API rapt_status rapt_scores(rapt_context *context, const rapt_score *score,
 
 /* Attention with that score function: what and operands as for rapt_attention_forward, but that
  * operands.weights is required (the scores pass through it) and the scale, if `what` gives one,
- * multiplies the score (the default is the kind's own). */
+ * multiplies the score (the default is the kind's own). No output may share an element with the
+ * tensors of the score. A caller's scratch is of the size that rapt_attention_forward_info says;
+ * for the additive score, says for q and k with D = 0, and the projections take memory of the
+ * context's besides. */
 RAPT_API rapt_status rapt_attention_scored(rapt_context *context, const rapt_attention *what,
                                            const rapt_score *score,
                                            const rapt_attention_operands *operands);
