@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Draws the attention weights of all heads of one layer, from `minilm --json`.
 
-    minilm --json heads.json --line 8 --layer 3
+    minilm --json heads.json --line 1 --layer 0
     scripts/plot_heads.py heads.json --out heads      # heads.png and heads.svg
 """
 import argparse
@@ -13,13 +13,15 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.colors import PowerNorm
 
 COLUMNS = 4
 
 
-def draw(axes, head, weights, tokens, top):
-    """One head: a square cell for each query (row) and key (column)."""
-    image = axes.imshow(weights, vmin=0, vmax=top, cmap="viridis", aspect="equal")
+def draw(axes, head, weights, tokens):
+    """One head: a square cell for each query (row) and key (column). Colours go by the root of the
+    weight: most weights are small."""
+    image = axes.imshow(weights, norm=PowerNorm(0.5, 0, 1), cmap="viridis", aspect="equal")
     axes.set_title(f"head {head}", fontsize=11)
     axes.set_xticks(range(len(tokens)), tokens, rotation=90, fontsize=9)
     axes.set_yticks(range(len(tokens)), tokens, fontsize=9)
@@ -44,7 +46,7 @@ def main():
     panels = list(grid.flat)
     for head, axes in enumerate(panels):
         if head < len(heads):
-            image = draw(axes, head, heads[head], tokens, top=1)
+            image = draw(axes, head, heads[head], tokens)
         else:
             axes.set_axis_off()
     figure.colorbar(image, ax=grid, shrink=0.6, pad=0.02, label="weight")

@@ -19,7 +19,7 @@ static int check(const minilm_options *o) {
 }
 
 int minilm_options_parse(minilm_options *o, int argc, const char **argv) {
-    *o = (minilm_options){.pairs = 12, .batch = 16, .line = 1, .layer = 3, .seconds = 1};
+    *o = (minilm_options){.pairs = 12, .batch = 16, .line = 1, .layer = 0, .seconds = 1};
     const struct poptOption table[] = {
         {"model", '\0', POPT_ARG_STRING, &o->folder, 0,
          "folder with the model's files; default: where scripts/fetch_minilm.sh puts them", "DIR"},
@@ -30,7 +30,7 @@ int minilm_options_parse(minilm_options *o, int argc, const char **argv) {
         {"json", '\0', POPT_ARG_STRING, &o->json, 0, "write attention weights to this file",
          "FILE"},
         {"line", '\0', POPT_ARG_INT, &o->line, 0, "whose weights: a line, from 1; default 1", "N"},
-        {"layer", '\0', POPT_ARG_INT, &o->layer, 0, "of which layer, from 0; default 3", "N"},
+        {"layer", '\0', POPT_ARG_INT, &o->layer, 0, "of which layer, from 0; default 0", "N"},
         POPT_AUTOHELP POPT_TABLEEND};
 
     poptContext context = poptGetContext("minilm", argc, argv, table, 0);
