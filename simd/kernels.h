@@ -47,6 +47,12 @@ typedef struct rapti_softmax_state {
     float *rescale; /* factor that the last block put on everything before it */
 } rapti_softmax_state;
 
+/* Dropout by Philox 4x32-10 (dropout.h). */
+typedef struct rapti_dropout {
+    uint32_t key[2], offset;
+    int32_t threshold; /* a word below it keeps its weight */
+} rapti_dropout;
+
 typedef struct rapti_kernels {
     const char *isa;
     int32_t lanes;         /* floats per vector */
@@ -86,12 +92,28 @@ typedef struct rapti_kernels {
      * [from, to); sum = sum * rescale + their sum. */
     void (*softmax_exp)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                         rapti_softmax_state state);
+    /* The same with SLEEF's exponential; results below 2^-126 are 0 as well. */
+    void (*softmax_exp_any)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                            int64_t to, rapti_softmax_state state);
 
-    /* out[lane][c * stride] = o[lane * ld + c] / sum[lane] (0 where sum is 0 and o finite),
+    /* One lane vector of weights, keys [from, to) of a tile whose row 0 is key first_key: 0 where
+     * the generator drops them, for query[lane] and item[lane]; 0 where rows[lane][key * stride]
+     * is 0. */
+    void (*drop_lanes)(const rapti_dropout *d, const int32_t *query, const int32_t *item,
+                       int64_t first_key, int64_t from, int64_t to, float *s, int64_t ld);
+    void (*apply_keep)(const uint8_t *const *rows, int64_t stride, int64_t from, int64_t to,
+                       float *s, int64_t ld);
+
+    /* out[lane][c * stride] = o[lane * ld + c] * scale / sum[lane] (0 where sum is 0 and o finite),
      * c < size, for the first `count` lanes; lse[lane] = max + ln(sum) for all lanes. Reads o up
      * to a multiple of `lanes`. */
-    void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size,
+    void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse);
+
+    /* rows[lane][key * stride] = factor[lane] * s[key * ld + lane], keys [from, to), for the first
+     * `count` lanes. */
+    void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
+                          const float *factor, float *const *rows, int64_t stride);
 
     /* packed[r * ld + c] = rows[r * row + c * column], c < size, then zeros up to a multiple of
      * `lanes`. */
