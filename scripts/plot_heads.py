@@ -13,18 +13,16 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
-from matplotlib.colors import PowerNorm
 
 COLUMNS = 4
 
 
 def draw(axes, head, weights, tokens):
-    """One head: a square cell for each query (row) and key (column). Colours go by the root of the
-    weight: most weights are small."""
-    image = axes.imshow(weights, norm=PowerNorm(0.5, 0, 1), cmap="viridis", aspect="equal")
-    axes.set_title(f"head {head}", fontsize=11)
-    axes.set_xticks(range(len(tokens)), tokens, rotation=90, fontsize=9)
-    axes.set_yticks(range(len(tokens)), tokens, fontsize=9)
+    """One head: a square cell for each query (row) and key (column)."""
+    image = axes.imshow(weights, vmin=0, vmax=1, cmap="viridis", aspect="equal")
+    axes.set_title(f"head {head}", fontsize=13)
+    axes.set_xticks(range(len(tokens)), tokens, rotation=90, fontsize=11)
+    axes.set_yticks(range(len(tokens)), tokens, fontsize=11)
     axes.tick_params(length=0)
     axes.label_outer()
     return image
@@ -50,9 +48,10 @@ def main():
         else:
             axes.set_axis_off()
     figure.colorbar(image, ax=grid, shrink=0.6, pad=0.02, label="weight")
-    figure.supxlabel("key: the token that is looked at", fontsize=11)
-    figure.supylabel("query: the token that looks", fontsize=11)
-    figure.suptitle(f"all-MiniLM-L6-v2, layer {data['layer']} (from 0): attention weights")
+    figure.supxlabel("key: the token that is looked at", fontsize=13)
+    figure.supylabel("query: the token that looks", fontsize=13)
+    figure.suptitle(f"all-MiniLM-L6-v2, layer {data['layer']} (from 0): attention weights",
+                    fontsize=14)
     figure.savefig(f"{options.out}.png", dpi=150)
     figure.savefig(f"{options.out}.svg")
 
