@@ -12,3 +12,7 @@ foreach(name IN ITEMS malloc calloc mmap fsync rename)
   target_link_options(test_safetensors_bad PRIVATE LINKER:--wrap=${name})
   target_link_options(test_safetensors_fail PRIVATE LINKER:--wrap=${name})
 endforeach()
+
+if(NOT RAPT_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_definitions(test_safetensors_fail PRIVATE RAPT_TEST_LARGE)
+endif()

@@ -76,7 +76,8 @@ Test(safetensors_fail, save_arguments) {
     folder_remove(&f);
 }
 
-/* A header of more than 100 MB: each byte of these names takes six in JSON. */
+#ifdef RAPT_TEST_LARGE
+/* A header of more than 100 MB: each byte of these names takes six in JSON. Takes seconds. */
 Test(safetensors_fail, save_too_many) {
     enum { COUNT = 260000 };
     rapt_parameter *list = calloc(COUNT, sizeof *list);
@@ -97,6 +98,7 @@ Test(safetensors_fail, save_too_many) {
     free(list);
     folder_remove(&f);
 }
+#endif
 
 Test(safetensors_fail, save_places) {
     const rapt_parameter p = query_parameter();
