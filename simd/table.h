@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * table.h: all kernel bodies for the vector words included before it, and their table
  * rapti_kernels_<isa>, the one symbol that a stub source exports. */
+#include "dropout.h"
 #include "kernels.h"
 #include "product.h"
 #include "rows.h"
@@ -26,6 +27,7 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .isa = RAPTI_TEXT(VEC_ISA),
     .lanes = VEC_LANES,
     .group_vectors = TILE_GROUP_VECTORS,
+    .column_vectors = TILE_COLUMN_VECTORS,
     .tile_rows = TILE_ROWS,
     .key_block = TILE_KEY_BLOCK,
     .product = product,
@@ -37,7 +39,12 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .apply_bias = apply_bias,
     .softmax_max = softmax_max,
     .softmax_exp = softmax_exp,
+    .softmax_exp_any = softmax_exp_any,
+    .drop_lanes = drop_lanes,
+    .apply_keep = apply_keep,
     .finish_rows = finish_rows,
+    .finish_product = finish_product,
+    .scatter_lanes = scatter_lanes,
     .pack_rows = pack_rows,
     .all_finite = all_finite,
     .exp_nonpositive = exp_nonpositive,

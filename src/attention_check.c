@@ -21,6 +21,16 @@ static rapt_status check_what(rapt_context *context, const rapt_attention *what)
                           "window: on %d, left %lld, right %lld, expected on 0 or 1 and sides >= 0",
                           w->on, (long long)w->left, (long long)w->right);
     }
+    const rapt_dropout *d = &what->dropout;
+    if ((d->training & ~1) || (d->training && !(d->p >= 0.0 && d->p <= 1.0))) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT,
+                          "dropout: training %d, p %g, expected training 0 or 1 and p in 0 .. 1",
+                          d->training, d->p);
+    }
+    if (what->weights_before_dropout & ~1) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT, "weights_before_dropout: %d, expected 0 or 1",
+                          what->weights_before_dropout);
+    }
     return RAPT_OK;
 }
 
@@ -74,6 +84,10 @@ static rapt_status check_shapes(rapt_context *context, const rapt_attention_oper
     status = check_operand(context, "out", o->out, 4, out_size, needs_data);
     if (status == RAPT_OK && o->lse) {
         status = check_operand(context, "lse", o->lse, 3, out_size, needs_data);
+    }
+    const int64_t weights_size[4] = {p->batch, p->heads, p->queries, p->keys};
+    if (status == RAPT_OK && o->weights) {
+        status = check_operand(context, "weights", o->weights, 4, weights_size, needs_data);
     }
     return status;
 }
@@ -129,6 +143,28 @@ static rapt_status check_key_lengths(rapt_context *context, const rapt_tensor *t
     return RAPT_OK;
 }
 
+/* What the generator makes of p: a kept word is below the threshold. */
+static rapt_status set_dropout(rapt_context *context, const rapt_dropout *d, rapti_problem *p) {
+    p->kept_scale = 1.0f;
+    if (!d->training || d->p == 0.0) { return RAPT_OK; }
+    const int64_t limit = INT64_C(1) << 32;
+    if (!p->keep.data &&
+        (p->queries > limit || p->keys / 4 >= limit || (p->heads && p->batch > limit / p->heads))) {
+        return rapti_fail(context, RAPT_ERR_SHAPE,
+                          "dropout: %lld x %lld heads, %lld queries, %lld keys, at most 2^32 heads "
+                          "and queries and 2^34 keys",
+                          (long long)p->batch, (long long)p->heads, (long long)p->queries,
+                          (long long)p->keys);
+    }
+    const double below = nearbyint((1.0 - d->p) * 0x1p32) - 0x1p31;
+    p->kept_scale = d->p < 1.0 ? (float)(1.0 / (1.0 - d->p)) : 0.0f;
+    p->drops = p->keep.data || below < 0x1p31; /* else every word is below */
+    p->dropout = (rapti_dropout){.key = {(uint32_t)d->seed, (uint32_t)(d->seed >> 32)},
+                                 .offset = d->offset,
+                                 .threshold = (int32_t)(p->drops ? below : 0)};
+    return RAPT_OK;
+}
+
 /* `written` must not overlap itself or any operand; it may be `in_place`, seen the same way. */
 static rapt_status check_overlap(rapt_context *context, const char *name,
                                  const rapt_tensor *written, const rapt_attention_operands *o,
@@ -144,15 +180,14 @@ static rapt_status check_overlap(rapt_context *context, const char *name,
     }
     const struct {
         const char *name;
-        const rapt_tensor *tensor;
-        int lse;
-    } other[] = {{"q", o->q, 0},       {"k", o->k, 0},       {"v", o->v, 0},
-                 {"mask", o->mask, 0}, {"bias", o->bias, 0}, {"key_lengths", o->key_lengths, 0},
-                 {"lse", o->lse, 1}};
+        const rapt_tensor *tensor, *written_as; /* the latter if the call writes it, too */
+    } other[] = {
+        {"q", o->q, NULL},       {"k", o->k, NULL},       {"v", o->v, NULL},
+        {"mask", o->mask, NULL}, {"bias", o->bias, NULL}, {"key_lengths", o->key_lengths, NULL},
+        {"keep", o->keep, NULL}, {"lse", o->lse, o->lse}, {"weights", o->weights, o->weights}};
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
         const rapt_tensor *t = other[i].tensor;
-        const int itself = other[i].lse && written == o->lse;
-        if (!t || itself || !t->data || !written->data ||
+        if (!t || written == other[i].written_as || !t->data || !written->data ||
             (t == in_place && rapti_tensors_equal(t, written))) {
             continue;
         }
@@ -164,13 +199,14 @@ static rapt_status check_overlap(rapt_context *context, const char *name,
 }
 
 rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *what,
-                                  const rapt_attention_operands *o, int needs_data,
-                                  rapti_problem *p) {
+                                  const rapt_attention_operands *o, int kind, rapti_problem *p) {
     if (!context) { return RAPT_ERR_ARGUMENT; }
     if (!context->kernels) { return RAPT_ERR_ARGUMENT; } /* keeps the message of its creation */
     if (!what) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "what: null pointer"); }
     if (!o) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "operands: null pointer"); }
-    *p = (rapti_problem){0};
+    const int needs_data = !(kind & RAPTI_SIZES_ONLY);
+    const char *weights_name = kind & RAPTI_NAMED_SCORES ? "scores" : "weights";
+    *p = (rapti_problem){.scores_given = (kind & RAPTI_SCORES_GIVEN) != 0};
     rapt_status status = check_what(context, what);
     if (status == RAPT_OK) { status = check_shapes(context, o, needs_data, p); }
     if (status == RAPT_OK) {
@@ -179,11 +215,18 @@ rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *w
     if (status == RAPT_OK) {
         status = check_broadcast(context, "bias", o->bias, RAPT_F32, p, needs_data, &p->bias);
     }
+    if (status == RAPT_OK) {
+        status = check_broadcast(context, "keep", o->keep, RAPT_BOOL, p, needs_data, &p->keep);
+    }
+    if (status == RAPT_OK) { status = set_dropout(context, &what->dropout, p); }
     if (status == RAPT_OK) { status = check_key_lengths(context, o->key_lengths, p); }
     if (status == RAPT_OK) {
         status = check_overlap(context, "out", o->out, o, o->q);
         if (status == RAPT_OK && o->lse) {
             status = check_overlap(context, "lse", o->lse, o, NULL);
+        }
+        if (status == RAPT_OK && o->weights) {
+            status = check_overlap(context, weights_name, o->weights, o, NULL);
         }
     }
     if (status != RAPT_OK) { return status; }
@@ -198,5 +241,8 @@ rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *w
     p->v = rapti_tensor_normal(o->v);
     p->out = rapti_tensor_normal(o->out);
     if (o->lse) { p->lse = rapti_tensor_normal(o->lse); }
+    p->materialised = o->weights != NULL;
+    if (o->weights) { p->weights = rapti_tensor_normal(o->weights); }
+    p->weights_before_dropout = what->weights_before_dropout;
     return RAPT_OK;
 }

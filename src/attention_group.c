@@ -22,7 +22,7 @@ size_t rapti_attention_carve(rapti_task_state *s, void *scratch) {
     const size_t lanes = (size_t)plan->group_lanes, keys = (size_t)plan->kernels->key_block;
     carver c = {scratch, 0};
     s->value_ld = plan->value_vectors * plan->kernels->lanes;
-    s->scores = carve(&c, keys * lanes * sizeof(float));
+    s->scores = carve(&c, (size_t)plan->tile_keys * lanes * sizeof(float));
     s->seen = carve(&c, keys * lanes * sizeof(float));
     s->packed = carve(&c, keys * (size_t)s->value_ld * sizeof(float));
     s->prefetch = carve(&c, sizeof(rapti_prefetch));
@@ -100,8 +100,8 @@ void rapti_attention_close_group(const rapti_task_state *s, rapti_group *g) {
         const int64_t count = rapti_min(g->rows - lane, width);
         float lse[RAPTI_MAX_LANES];
         kernels->finish_rows(g->o + lane * s->value_ld, s->value_ld, count, s->p->value_dim,
-                             rapti_vector_state(g, lane), g->out_row + lane, s->p->out.stride[3],
-                             lse);
+                             s->p->kept_scale, rapti_vector_state(g, lane), g->out_row + lane,
+                             s->p->out.stride[3], lse);
         for (int64_t i = 0; s->p->lse.data && i < count; i++) {
             const rapti_row r = g->row[lane + i];
             ((float *)s->p->lse.data)[rapti_row_offset(s->p->lse.stride, s->batch, r)] = lse[i];
