@@ -148,8 +148,8 @@ Test(safetensors_fail, save_fails_half_way) {
 
 /* ---- Memory ---- */
 
-/* From the n-th allocation on there is no memory, for every n until there is enough. Jansson calls a
- * string for which it has no memory an invalid token: the file is refused as wrong then. */
+/* From the n-th allocation on there is no memory, for every n until there is enough. Jansson calls
+ * a string for which it has no memory an invalid token: the file is refused as wrong then. */
 Test(safetensors_fail, open_without_memory) {
     json_set_alloc_funcs(refuse_malloc, free);
     rapt_status status = RAPT_ERR_MEMORY;
