@@ -47,6 +47,17 @@ typedef struct rapti_softmax_state {
     float *rescale; /* factor that the last block put on everything before it */
 } rapti_softmax_state;
 
+/* What becomes of the sums S of a matrix product: C = alpha S + beta C + bias. */
+typedef struct rapti_product_end {
+    const float *sum; /* S[i][j] at sum[i * ld + j], readable up to a multiple of `lanes` */
+    int64_t ld;
+    float *c; /* C[i][j] at c[i * row + j * column], any strides; may be the sums themselves */
+    int64_t row, column;
+    int64_t count, size; /* i < count, j < size */
+    float alpha, beta;   /* beta = 0: C is not read */
+    const float *bias;   /* bias[j], readable up to a multiple of `lanes`; null = none */
+} rapti_product_end;
+
 /* Dropout by Philox 4x32-10 (dropout.h). */
 typedef struct rapti_dropout {
     uint32_t key[2], offset;
@@ -65,10 +76,11 @@ typedef struct rapti_gradient {
 
 typedef struct rapti_kernels {
     const char *isa;
-    int32_t lanes;         /* floats per vector */
-    int32_t group_vectors; /* lane vectors in a full group of queries */
-    int32_t tile_rows;     /* rows of the widest register tile */
-    int32_t key_block;     /* keys per block */
+    int32_t lanes;          /* floats per vector */
+    int32_t group_vectors;  /* lane vectors in a full group of queries */
+    int32_t column_vectors; /* lane vectors in the widest register tile of columns */
+    int32_t tile_rows;      /* rows of that tile */
+    int32_t key_block;      /* keys per block */
 
     /* C = A B; and C = factor[i] * C + A B, rows of C in cache. Sums run over k in order. */
     void (*product)(const rapti_product *p);
@@ -119,6 +131,8 @@ typedef struct rapti_kernels {
      * to a multiple of `lanes`. */
     void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse);
+
+    void (*finish_product)(const rapti_product_end *e);
 
     /* rows[lane][key * stride] = factor[lane] * s[key * ld + lane], keys [from, to), for the first
      * `count` lanes. */

@@ -77,6 +77,43 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
     }
 }
 
+/* One vector of C. Strided elements go through a vector, so that every layout gets the same bits. */
+RAPTI_INLINE void finish_vector(const rapti_product_end *e, const float *sum, float *c, int n,
+                                const float *bias) {
+    float strided[VEC_LANES] = {0};
+    const int dense = e->column == 1;
+    vf x = vf_mul(vf_set1(e->alpha), vf_load(sum));
+    if (e->beta != 0.0f) {
+        for (int j = 0; !dense && j < n; j++) { strided[j] = c[j * e->column]; }
+        const vf old = !dense ? vf_load(strided) : n < VEC_LANES ? vf_load_n(c, n) : vf_load(c);
+        x = vf_fma(vf_set1(e->beta), old, x);
+    }
+    if (bias) { x = vf_add(x, vf_load(bias)); }
+    if (dense && n < VEC_LANES) {
+        vf_store_n(c, n, x);
+    } else if (dense) {
+        vf_store(c, x);
+    } else {
+        vf_store(strided, x);
+        for (int j = 0; j < n; j++) { c[j * e->column] = strided[j]; }
+    }
+}
+
+static void finish_product(const rapti_product_end *e) {
+    for (int64_t i = 0; i < e->count; i++) {
+        const float *sum = e->sum + i * e->ld;
+        float *c = e->c + i * e->row;
+        int64_t j = 0;
+        for (; j + VEC_LANES <= e->size; j += VEC_LANES) {
+            finish_vector(e, sum + j, c + j * e->column, VEC_LANES, e->bias ? e->bias + j : 0);
+        }
+        if (j < e->size) {
+            finish_vector(e, sum + j, c + j * e->column, (int)(e->size - j),
+                          e->bias ? e->bias + j : 0);
+        }
+    }
+}
+
 /* One square of a score tile back to rows; n <= VEC_LANES keys. */
 RAPTI_INLINE void store_columns(vf tile[VEC_LANES], int64_t n, int64_t count, float *const *rows,
                                 int64_t stride, int64_t from) {

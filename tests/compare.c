@@ -47,8 +47,13 @@ static bool compare_array(const char *name, const rapt_tensor *t, const double *
 
 bool compare_oracle(const rapt_tensor *out, const rapt_tensor *lse, const oracle *o, double *worst,
                     char *why, size_t why_bytes) {
-    return compare_array("out", out, o->out, o->out_tol, worst, why, why_bytes) &&
+    return (!out || compare_array("out", out, o->out, o->out_tol, worst, why, why_bytes)) &&
            (!lse || compare_array("lse", lse, o->lse, o->lse_tol, worst, why, why_bytes));
+}
+
+bool compare_weights(const rapt_tensor *weights, const oracle *o, double *worst, char *why,
+                     size_t why_bytes) {
+    return compare_array("weights", weights, o->weights, o->weights_tol, worst, why, why_bytes);
 }
 
 bool compare_bits(const rapt_tensor *a, const rapt_tensor *b, char *why, size_t why_bytes) {

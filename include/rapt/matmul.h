@@ -22,7 +22,7 @@ extern "C" {
 
 typedef struct rapt_matmul {
     rapt_scale alpha; /* 1 unless on is set (attention.h); NaN and infinities are refused */
-    float beta;       /* 0: C is not read and may hold anything */
+    float beta;       /* finite; 0: C is not read and may hold anything */
 } rapt_matmul;
 
 typedef struct rapt_matmul_operands {
