@@ -8,12 +8,28 @@
 
 enum { LINE_FLOATS = 16, PREFETCH_ROWS_PER_TILE = 6 };
 
+/* How a product goes through the memory of its stream: bytes per k. A few lines at once would fill
+ * the queue of misses that the tile itself needs; one address per k, most of them in the same line
+ * as the one before, passes unnoticed. */
+typedef struct product_stream {
+    const char *at;
+    int64_t step;
+} product_stream;
+
+RAPTI_INLINE product_stream start_stream(const rapti_product *p, const int full) {
+    const int64_t tiles = (p->rows + full - 1) / full, steps = tiles * p->inner;
+    if (p->stream_bytes == 0 || steps == 0) { return (product_stream){(const char *)p->b, 0}; }
+    return (product_stream){p->stream, (p->stream_bytes + steps - 1) / steps};
+}
+
 /* One tile: rows x vectors accumulators. Literal sizes and full unrolling keep them in registers.
  * Prefetch: without `add`, A streams (keys of K): the first line of the next tile's rows, from
  * where the hardware goes on; with it, B streams (rows of V): the row a few ahead. */
 RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const float *b, float *c,
                                const float *factor, const int rows, const int vectors,
-                               const int add) {
+                               const int add, product_stream *stream) {
+    const char *soon = stream->at;
+    const int64_t step = stream->step;
     const int64_t a_row = p->a_row, a_k = p->a_k, b_k = p->b_k;
     vf acc[16][4];
     RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
@@ -28,6 +44,8 @@ RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const flo
                 vec_prefetch(b + 8 * b_k + v * VEC_LANES);
             }
         }
+        vec_prefetch_l2((const float *)(const void *)soon);
+        soon += step;
         vf row[4];
         RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) { row[v] = vf_load(b + v * VEC_LANES); }
         RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
@@ -39,6 +57,7 @@ RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const flo
         a += a_k;
         b += b_k;
     }
+    stream->at = soon;
     RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
         RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) {
             float *out = c + i * p->c_row + v * VEC_LANES;
@@ -75,10 +94,11 @@ RAPTI_NOINLINE void prefetch_some(rapti_prefetch *prefetch) {
 RAPTI_INLINE void product_panel(const rapti_product *p, int64_t column, const int full,
                                 const int vectors, const int add) {
     const float *b = p->b + column;
+    product_stream stream = start_stream(p, full);
     int64_t i = 0;
 #define RAPTI_TILE(rows)                                                                           \
     product_tile(p, p->a + i * p->a_row, b, p->c + i * p->c_row + column, add ? p->factor + i : 0, \
-                 rows, vectors, add)
+                 rows, vectors, add, &stream)
     for (; i + full <= p->rows; i += full) {
         if (p->prefetch) { prefetch_some(p->prefetch); }
         RAPTI_TILE(full);

@@ -5,7 +5,7 @@
 
 enum {
     SPAN = 4096,           /* indices k that are packed at a time */
-    BLOCK = 256,           /* most indices k that a tile sums in registers */
+    BLOCK = 384,           /* most indices k that a tile sums in registers */
     ROWS_FLOATS = 1 << 17, /* rows of A that stay in the second cache level over a task's panels */
     LEAST_ROWS = 48,       /* per task: fewer do not pay for reading the packed panels */
     MOST_ROWS = 480,
@@ -114,6 +114,8 @@ void rapti_matmul_make_plan(const rapt_context *context, const rapti_matmul_prob
     plan->threads = choose_threads(context, p);
     choose_wave(p, plan);
     choose_tasks(p, plan);
+    plan->fused = plan->threads == 1 ||
+                  (plan->row_blocks == 1 && plan->column_tasks == 1 && p->repeats.items == 1);
     const size_t packed = (size_t)plan->wave_units * plan->unit_floats * sizeof(float);
     plan->packed_bytes = (packed + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
     plan->thread_bytes = rapti_matmul_thread_bytes(plan);

@@ -31,6 +31,12 @@ static float *packed_row(const rapti_matmul_wave *w, int64_t unit, const panel *
            (k - span.begin) * n->vectors * w->plan->kernels->lanes;
 }
 
+/* Row k of a panel in B itself. */
+static const float *source(const rapti_matmul_wave *w, int64_t unit, const panel *n, int64_t k) {
+    return w->p->b + rapti_matmul_offset(&w->p->units, w->first_unit + unit).b + k * w->p->b_k +
+           n->column * w->p->b_column;
+}
+
 /* ---- Packing: [k][lanes of the panel] ---- */
 
 int64_t rapti_matmul_pack_tasks(const rapti_matmul_wave *w) {
@@ -52,25 +58,28 @@ static void gather_panel(const rapti_matmul_wave *w, const float *b, const panel
     }
 }
 
+static void pack_block(const rapti_matmul_wave *w, int64_t unit, const panel *n,
+                       rapti_matmul_range k) {
+    const rapti_matmul_problem *p = w->p;
+    const float *b = source(w, unit, n, k.begin);
+    float *out = packed_row(w, unit, n, k.begin);
+    const int64_t size = k.end - k.begin;
+    if (size == 0) { return; }
+    if (p->b_column == 1) {
+        w->plan->kernels->pack_rows(b, p->b_k, 1, size, n->columns, out,
+                                    n->vectors * w->plan->kernels->lanes);
+    } else {
+        gather_panel(w, b, n, size, out);
+    }
+}
+
 void rapti_matmul_run_pack(void *wave, int64_t task, int32_t thread) {
     (void)thread;
     const rapti_matmul_wave *w = wave;
-    const rapti_matmul_problem *p = w->p;
-    const rapti_matmul_range span = rapti_matmul_span(p, w->span);
+    const rapti_matmul_range span = rapti_matmul_span(w->p, w->span);
     const int64_t blocks = rapti_matmul_blocks(span);
-    const rapti_matmul_range k = rapti_matmul_block(span, task % blocks);
     const panel n = find_panel(w, task / blocks % w->panels);
-    const int64_t unit = task / blocks / w->panels, size = k.end - k.begin;
-    const float *b = p->b + rapti_matmul_offset(&p->units, w->first_unit + unit).b +
-                     k.begin * p->b_k + n.column * p->b_column;
-    float *out = packed_row(w, unit, &n, k.begin);
-    if (size == 0) { return; }
-    if (p->b_column == 1) {
-        w->plan->kernels->pack_rows(b, p->b_k, 1, size, n.columns, out,
-                                    n.vectors * w->plan->kernels->lanes);
-    } else {
-        gather_panel(w, b, &n, size, out);
-    }
+    pack_block(w, task / blocks / w->panels, &n, rapti_matmul_block(span, task % blocks));
 }
 
 /* ---- Products ---- */
@@ -115,6 +124,8 @@ typedef struct rows {
     const float *a;
     float *c;
     int64_t count, unit;
+    const float *next; /* A of the task that comes `threads` tasks later; null: none */
+    int packs;         /* 1: nobody has packed B yet */
 } rows;
 
 static rows find_rows(const rapti_matmul_wave *w, int64_t task) {
@@ -127,17 +138,65 @@ static rows find_rows(const rapti_matmul_wave *w, int64_t task) {
     return (rows){.a = p->a + u.a + r.a + row * p->a_row,
                   .c = p->c + u.c + r.c + row * p->c_row,
                   .count = left < w->plan->row_block ? left : w->plan->row_block,
-                  .unit = unit};
+                  .unit = unit,
+                  .packs = w->plan->fused && row == 0 && item % p->repeats.items == 0};
+}
+
+/* Memory that a block of a panel's product asks for, to have it in the second cache level when its
+ * turn comes. */
+typedef struct ahead {
+    const void *at;
+    int64_t bytes;
+} ahead;
+
+/* Part `part` of `parts` of `rows` rows of `row` floats, if they lie side by side. */
+static ahead rows_ahead(const float *first, int64_t rows, int64_t row, int64_t distance,
+                        int64_t part, int64_t parts) {
+    if (distance < row || distance > 2 * row) { return (ahead){0, 0}; }
+    const int64_t floats = rows * distance / parts;
+    return (ahead){first + part * floats, floats * (int64_t)sizeof(float)};
+}
+
+/* While a panel is multiplied: the next panel, packed or, by the task that packs, in B; while the
+ * last one is, the rows of A of the task that this thread will probably have next. */
+static ahead look_ahead(const rapti_matmul_wave *w, const rows *m, const panel *next, int64_t block,
+                        int64_t blocks) {
+    const rapti_matmul_problem *p = w->p;
+    const rapti_matmul_range span = rapti_matmul_span(p, w->span);
+    const int64_t size = span.end - span.begin;
+    if (!next && p->a_k == 1 && m->next) {
+        return rows_ahead(m->next + span.begin, m->count, size, p->a_row, block, blocks);
+    }
+    if (!next) { return (ahead){0, 0}; }
+    if (!m->packs) {
+        const int64_t lanes = next->vectors * w->plan->kernels->lanes;
+        return rows_ahead(packed_row(w, m->unit, next, span.begin), size, lanes, lanes, block,
+                          blocks);
+    }
+    const float *b = source(w, m->unit, next, span.begin);
+    return p->b_k == 1 ? rows_ahead(b, next->columns, size, p->b_column, block, blocks)
+                       : rows_ahead(b, size, next->columns, p->b_k, block, blocks);
+}
+
+static rows find_task(const rapti_matmul_wave *w, int64_t task) {
+    const int64_t later = task + w->plan->threads;
+    rows m = find_rows(w, task / w->plan->column_tasks);
+    if (later < rapti_matmul_product_tasks(w)) {
+        const rows next = find_rows(w, later / w->plan->column_tasks);
+        m.next = next.a != m.a ? next.a : NULL;
+    }
+    return m;
 }
 
 /* The sums over the span, block by block, to `sum`. */
-static void sum_panel(const rapti_matmul_wave *w, const rows *m, const panel *n, local *s,
-                      float *sum, int64_t ld) {
+static void sum_panel(const rapti_matmul_wave *w, const rows *m, const panel *n, const panel *next,
+                      local *s, float *sum, int64_t ld) {
     const rapti_kernels *kernels = w->plan->kernels;
     const rapti_matmul_range span = rapti_matmul_span(w->p, w->span);
     const int64_t blocks = rapti_matmul_blocks(span);
     for (int64_t block = 0; block < blocks; block++) {
         const rapti_matmul_range k = rapti_matmul_block(span, block);
+        const ahead soon = look_ahead(w, m, next, block, blocks);
         const rapti_product product = {.a = m->a + k.begin * w->p->a_k,
                                        .a_row = w->p->a_row,
                                        .a_k = w->p->a_k,
@@ -149,7 +208,10 @@ static void sum_panel(const rapti_matmul_wave *w, const rows *m, const panel *n,
                                        .rows = m->count,
                                        .inner = k.end - k.begin,
                                        .vectors = n->vectors,
-                                       .prefetch = &s->prefetch};
+                                       .prefetch = &s->prefetch,
+                                       .stream = soon.at,
+                                       .stream_bytes = soon.bytes};
+        if (m->packs) { pack_block(w, m->unit, n, k); }
         (block == 0 ? kernels->product : kernels->product_add)(&product);
     }
 }
@@ -164,7 +226,8 @@ static void prefetch_next(const rapti_matmul_wave *w, const rows *m, const panel
 }
 
 /* C of one panel. Sums go straight to C if whole vectors fit and its old values are not needed. */
-static void multiply_panel(const rapti_matmul_wave *w, const rows *m, const panel *n, local *s) {
+static void multiply_panel(const rapti_matmul_wave *w, const rows *m, const panel *n,
+                           const panel *next, local *s) {
     const rapti_matmul_problem *p = w->p;
     const rapti_kernels *kernels = w->plan->kernels;
     const int first = w->span == 0, last = w->span == w->plan->spans - 1;
@@ -173,7 +236,7 @@ static void multiply_panel(const rapti_matmul_wave *w, const rows *m, const pane
     float *c = m->c + n->column * p->c_column;
     float *sum = direct ? c : s->sum;
     const int64_t ld = direct ? p->c_row : n->vectors * kernels->lanes;
-    sum_panel(w, m, n, s, sum, ld);
+    sum_panel(w, m, n, next, s, sum, ld);
     if (direct && p->alpha == 1.0f && !(p->bias && last)) { return; }
     if (p->bias && last) {
         kernels->pack_rows(p->bias + n->column * p->bias_step, 0, p->bias_step, 1, n->columns,
@@ -197,14 +260,14 @@ void rapti_matmul_run_product(void *wave, int64_t task, int32_t thread) {
     const rapti_matmul_plan *plan = w->plan;
     local s = {0};
     carve(plan, w->scratch + (size_t)thread * plan->thread_bytes, &s);
-    const rows m = find_rows(w, task / plan->column_tasks);
+    const rows m = find_task(w, task);
     const int64_t part = task % plan->column_tasks;
     const int64_t past = (part + 1) * w->panels / plan->column_tasks;
     for (int64_t i = 0; i < m.count; i++) { s.ones[i] = 1.0f; }
     for (int64_t i = part * w->panels / plan->column_tasks; i < past; i++) {
-        const panel n = find_panel(w, i);
-        const panel next = find_panel(w, i + 1);
-        prefetch_next(w, &m, i + 1 < past ? &next : NULL, &s);
-        multiply_panel(w, &m, &n, &s);
+        const panel n = find_panel(w, i), following = find_panel(w, i + 1);
+        const panel *next = i + 1 < past ? &following : NULL;
+        prefetch_next(w, &m, next, &s);
+        multiply_panel(w, &m, &n, next, &s);
     }
 }
