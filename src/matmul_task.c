@@ -39,16 +39,40 @@ static const float *source(const rapti_matmul_wave *w, int64_t unit, const panel
 
 /* ---- Packing: [k][lanes of the panel] ---- */
 
-int64_t rapti_matmul_pack_tasks(const rapti_matmul_wave *w) {
-    return w->units * w->panels * rapti_matmul_blocks(rapti_matmul_span(w->p, w->span));
+enum { CHUNK = 16 }; /* indices k that are packed across all panels at a time */
+
+/* Rows of B that are contiguous are packed across all panels, a few rows at a time: memory is read
+ * in its order. Other columns become lanes panel by panel. */
+static int packs_rows(const rapti_matmul_wave *w) { return w->p->b_column == 1; }
+
+static int64_t chunks(const rapti_matmul_wave *w) {
+    const rapti_matmul_range span = rapti_matmul_span(w->p, w->span);
+    return (span.end - span.begin + CHUNK - 1) / CHUNK;
 }
 
-/* Columns of B become lanes. Lanes past the last column repeat it: nobody reads their sums. */
-static void gather_panel(const rapti_matmul_wave *w, const float *b, const panel *n, int64_t size,
-                         float *out) {
+int64_t rapti_matmul_pack_tasks(const rapti_matmul_wave *w) {
+    return w->units * (packs_rows(w) ? chunks(w) : w->panels);
+}
+
+static void pack_chunk(const rapti_matmul_wave *w, int64_t unit, int64_t chunk) {
+    const rapti_matmul_range span = rapti_matmul_span(w->p, w->span);
+    const int64_t k = span.begin + chunk * CHUNK, left = span.end - k;
+    for (int64_t i = 0; i < w->panels; i++) {
+        const panel n = find_panel(w, i);
+        w->plan->kernels->pack_rows(
+            source(w, unit, &n, k), w->p->b_k, 1, left < CHUNK ? left : CHUNK, n.columns,
+            packed_row(w, unit, &n, k), n.vectors * w->plan->kernels->lanes);
+    }
+}
+
+/* Lanes past the last column repeat it: nobody reads their sums. */
+static void pack_panel(const rapti_matmul_wave *w, int64_t unit, const panel *n) {
     const rapti_kernels *kernels = w->plan->kernels;
-    const int64_t lanes = kernels->lanes;
-    for (int64_t v = 0; v < n->vectors; v++) {
+    const rapti_matmul_range span = rapti_matmul_span(w->p, w->span);
+    const float *b = source(w, unit, n, span.begin);
+    float *out = packed_row(w, unit, n, span.begin);
+    const int64_t lanes = kernels->lanes, size = span.end - span.begin;
+    for (int64_t v = 0; size > 0 && v < n->vectors; v++) {
         const float *column[RAPTI_MAX_LANES];
         for (int64_t i = 0; i < lanes; i++) {
             const int64_t j = v * lanes + i < n->columns ? v * lanes + i : n->columns - 1;
@@ -58,28 +82,24 @@ static void gather_panel(const rapti_matmul_wave *w, const float *b, const panel
     }
 }
 
-static void pack_block(const rapti_matmul_wave *w, int64_t unit, const panel *n,
-                       rapti_matmul_range k) {
-    const rapti_matmul_problem *p = w->p;
-    const float *b = source(w, unit, n, k.begin);
-    float *out = packed_row(w, unit, n, k.begin);
-    const int64_t size = k.end - k.begin;
-    if (size == 0) { return; }
-    if (p->b_column == 1) {
-        w->plan->kernels->pack_rows(b, p->b_k, 1, size, n->columns, out,
-                                    n->vectors * w->plan->kernels->lanes);
-    } else {
-        gather_panel(w, b, n, size, out);
-    }
-}
-
 void rapti_matmul_run_pack(void *wave, int64_t task, int32_t thread) {
     (void)thread;
     const rapti_matmul_wave *w = wave;
-    const rapti_matmul_range span = rapti_matmul_span(w->p, w->span);
-    const int64_t blocks = rapti_matmul_blocks(span);
-    const panel n = find_panel(w, task / blocks % w->panels);
-    pack_block(w, task / blocks / w->panels, &n, rapti_matmul_block(span, task % blocks));
+    if (packs_rows(w)) {
+        pack_chunk(w, task / chunks(w), task % chunks(w));
+    } else {
+        const panel n = find_panel(w, task % w->panels);
+        pack_panel(w, task / w->panels, &n);
+    }
+}
+
+/* What a task that packs for itself does before panel `i`. */
+static void pack_now(const rapti_matmul_wave *w, int64_t unit, int64_t i, const panel *n) {
+    if (!packs_rows(w)) {
+        pack_panel(w, unit, n);
+    } else if (i == 0) {
+        for (int64_t chunk = 0; chunk < chunks(w); chunk++) { pack_chunk(w, unit, chunk); }
+    }
 }
 
 /* ---- Products ---- */
@@ -149,11 +169,11 @@ typedef struct ahead {
     int64_t bytes;
 } ahead;
 
-/* Part `part` of `parts` of `rows` rows of `row` floats, if they lie side by side. */
-static ahead rows_ahead(const float *first, int64_t rows, int64_t row, int64_t distance,
+/* Part `part` of `parts` of `count` rows of `row` floats, if they lie side by side. */
+static ahead rows_ahead(const float *first, int64_t count, int64_t row, int64_t distance,
                         int64_t part, int64_t parts) {
     if (distance < row || distance > 2 * row) { return (ahead){0, 0}; }
-    const int64_t floats = rows * distance / parts;
+    const int64_t floats = count * distance / parts;
     return (ahead){first + part * floats, floats * (int64_t)sizeof(float)};
 }
 
@@ -168,14 +188,13 @@ static ahead look_ahead(const rapti_matmul_wave *w, const rows *m, const panel *
         return rows_ahead(m->next + span.begin, m->count, size, p->a_row, block, blocks);
     }
     if (!next) { return (ahead){0, 0}; }
-    if (!m->packs) {
+    if (!m->packs || packs_rows(w)) {
         const int64_t lanes = next->vectors * w->plan->kernels->lanes;
         return rows_ahead(packed_row(w, m->unit, next, span.begin), size, lanes, lanes, block,
                           blocks);
     }
     const float *b = source(w, m->unit, next, span.begin);
-    return p->b_k == 1 ? rows_ahead(b, next->columns, size, p->b_column, block, blocks)
-                       : rows_ahead(b, size, next->columns, p->b_k, block, blocks);
+    return rows_ahead(b, next->columns, size, p->b_k == 1 ? p->b_column : 0, block, blocks);
 }
 
 static rows find_task(const rapti_matmul_wave *w, int64_t task) {
@@ -211,7 +230,6 @@ static void sum_panel(const rapti_matmul_wave *w, const rows *m, const panel *n,
                                        .prefetch = &s->prefetch,
                                        .stream = soon.at,
                                        .stream_bytes = soon.bytes};
-        if (m->packs) { pack_block(w, m->unit, n, k); }
         (block == 0 ? kernels->product : kernels->product_add)(&product);
     }
 }
@@ -267,6 +285,7 @@ void rapti_matmul_run_product(void *wave, int64_t task, int32_t thread) {
     for (int64_t i = part * w->panels / plan->column_tasks; i < past; i++) {
         const panel n = find_panel(w, i), following = find_panel(w, i + 1);
         const panel *next = i + 1 < past ? &following : NULL;
+        if (m.packs) { pack_now(w, m.unit, i, &n); }
         prefetch_next(w, &m, next, &s);
         multiply_panel(w, &m, &n, next, &s);
     }
