@@ -193,8 +193,13 @@ static ahead look_ahead(const rapti_matmul_wave *w, const rows *m, const panel *
         return rows_ahead(packed_row(w, m->unit, next, span.begin), size, lanes, lanes, block,
                           blocks);
     }
-    const float *b = source(w, m->unit, next, span.begin);
-    return rows_ahead(b, next->columns, size, p->b_k == 1 ? p->b_column : 0, block, blocks);
+    if (block == 0) {
+        return rows_ahead(source(w, m->unit, next, span.begin), next->columns, size,
+                          p->b_k == 1 ? p->b_column : 0, 0, 1);
+    }
+    if (block > 1) { return (ahead){0, 0}; }
+    const int64_t lanes = next->vectors * w->plan->kernels->lanes;
+    return rows_ahead(packed_row(w, m->unit, next, span.begin), size, lanes, lanes, 0, 1);
 }
 
 static rows find_task(const rapti_matmul_wave *w, int64_t task) {
