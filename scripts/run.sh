@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # From a fresh Debian 12 to results: installs what is missing, builds, sends a six-token sentence
-# through causal attention (the numbers beside the book's), then verifies and times attention of
-# GPT-2 small's size, with thread scaling measured here and predicted beyond. Tables and pictures
-# go to build/figures.
+# through the four passes of the chapter (the numbers beside the book's, the weights as pictures),
+# then verifies and times attention of GPT-2 small's size, with thread scaling measured here and
+# predicted beyond. Tables and pictures go to build/figures.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +18,9 @@ figures=build/figures
 mkdir -p "$figures"
 
 echo
-build/release/examples/sentence
+build/release/examples/passes --json "$figures/passes.json"
+/usr/bin/python3 scripts/plot_passes.py "$figures/passes.json" --out "$figures/passes"
+echo "picture: $figures/passes.png and .svg"
 
 echo
 echo "Attention of GPT-2 small's size, verified, then timed; a textbook loop beside it"
