@@ -64,6 +64,16 @@ typedef struct rapti_dropout {
     int32_t threshold; /* a word below it keeps its weight */
 } rapti_dropout;
 
+/* One lane vector of the backward pass (softmax_gradient below). */
+typedef struct rapti_gradient {
+    float *s;          /* scores, -inf where hidden; becomes P */
+    float *dp;         /* becomes dS; null = not wanted */
+    const float *kept; /* 0 where dropout drops the weight, anything else where not; null = none */
+    int64_t ld;        /* of all three */
+    int64_t from, begin, end, to;
+    const float *lse, *delta; /* one number per lane; lse is not -inf */
+} rapti_gradient;
+
 typedef struct rapti_kernels {
     const char *isa;
     int32_t lanes;          /* floats per vector */
@@ -128,6 +138,25 @@ typedef struct rapti_kernels {
      * `count` lanes. */
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
+
+    /* Keys [begin, end): P = exp(S - lse) and dS = P * (dP - delta), both 0 where S is -inf; for a
+     * dropped weight dP counts as 0, and P becomes 0 after dS is made. Both 0 for the other keys of
+     * [from, to). */
+    void (*softmax_gradient)(const rapti_gradient *g);
+
+    /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
+    void (*dot_rows)(const float *const *a, int64_t a_stride, const float *const *b,
+                     int64_t b_stride, int64_t size, float *dots);
+
+    /* out[r][c * stride] = factor * rows[r * ld + c], plus what it held if `add`; c < size,
+     * r < count. Reads rows up to a multiple of `lanes`. */
+    void (*add_rows)(const float *rows, int64_t ld, int64_t count, int64_t size, float factor,
+                     int add, float *const *out, int64_t stride);
+
+    /* rows[lane][key * stride] += s[key * ld + lane], keys [from, to), for the first `count` lanes.
+     * Rows may share elements. */
+    void (*add_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
+                      float *const *rows, int64_t stride);
 
     /* packed[r * ld + c] = rows[r * row + c * column], c < size, then zeros up to a multiple of
      * `lanes`. */

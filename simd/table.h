@@ -2,6 +2,7 @@
  * table.h: all kernel bodies for the vector words included before it, and their table
  * rapti_kernels_<isa>, the one symbol that a stub source exports. */
 #include "dropout.h"
+#include "gradient.h"
 #include "kernels.h"
 #include "product.h"
 #include "rows.h"
@@ -45,6 +46,10 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .finish_rows = finish_rows,
     .finish_product = finish_product,
     .scatter_lanes = scatter_lanes,
+    .softmax_gradient = softmax_gradient,
+    .dot_rows = dot_rows,
+    .add_rows = add_rows,
+    .add_lanes = add_lanes,
     .pack_rows = pack_rows,
     .all_finite = all_finite,
     .exp_nonpositive = exp_nonpositive,
