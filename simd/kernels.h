@@ -37,6 +37,11 @@ typedef struct rapti_product {
     const float *factor; /* product_add: one number per row */
     int64_t rows, inner, vectors;
     rapti_prefetch *prefetch; /* null = none */
+
+    /* Memory that will be used soon: while the product runs, it asks for all of it, evenly, into
+     * the second cache level. 0 bytes = none. */
+    const void *stream;
+    int64_t stream_bytes;
 } rapti_product;
 
 /* The running state of the online softmax, one number per query. */

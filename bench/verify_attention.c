@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * verify.c: a reference of its own, in double precision, one row of the output at a time
- * (verify.h). It shares no code with the library. */
-#include "verify.h"
+ * verify_attention.c: a reference of its own, in double precision, one row of the output at a time
+ * (attention_case.h). It shares no code with the library. */
+#include "attention_case.h"
+#include "data.h"
 
 #include <float.h>
 #include <math.h>
@@ -28,7 +29,7 @@ static int64_t offset(const rapt_tensor *t, place at, int64_t j) {
     return sum;
 }
 
-static int visible(const bench_case *c, place at, int64_t j) {
+static int visible(const bench_attention *c, place at, int64_t j) {
     const bench_problem *p = &c->problem;
     const int64_t position = at.i + p->keys - p->queries;
     switch (p->form) {
@@ -43,7 +44,7 @@ static int visible(const bench_case *c, place at, int64_t j) {
 }
 
 /* Scores of one query: s[j], -inf where not visible. Returns the largest sum of |q k| * scale. */
-static double score_row(const bench_case *c, place at, double *s) {
+static double score_row(const bench_attention *c, place at, double *s) {
     const bench_problem *p = &c->problem;
     const int64_t kv_head = at.b * p->kv_heads + at.h / (p->q_heads / p->kv_heads);
     const float *q = c->q.data, *k = c->k.data;
@@ -80,7 +81,7 @@ static void softmax_row(int64_t n, double *s) {
 }
 
 /* Worst error of one output row, as a multiple of the tolerance. */
-static double check_row(const bench_case *c, place at, double *s) {
+static double check_row(const bench_attention *c, place at, double *s) {
     const bench_problem *p = &c->problem;
     const double magnitude = score_row(c, at, s);
     const int64_t kv_head = at.b * p->kv_heads + at.h / (p->q_heads / p->kv_heads);
@@ -103,15 +104,15 @@ static double check_row(const bench_case *c, place at, double *s) {
     return worst;
 }
 
-double bench_verify(const bench_case *c) {
+double bench_attention_verify(const void *attention) {
+    const bench_attention *c = attention;
     const bench_problem *p = &c->problem;
-    const uint64_t rows = (uint64_t)(p->batch * p->q_heads * p->queries);
+    const int64_t rows = p->batch * p->q_heads * p->queries;
     double *s = malloc((size_t)p->keys * sizeof *s);
     double worst = s ? 0 : INFINITY;
     uint64_t state = 1;
-    for (uint64_t n = 0; s && n < ROWS && n < rows; n++) {
-        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        const int64_t row = rows <= ROWS ? (int64_t)n : (int64_t)((state >> 16) % rows);
+    for (int64_t n = 0; s && n < ROWS && n < rows; n++) {
+        const int64_t row = rows <= ROWS ? n : bench_data_choose(&state, rows);
         const place at = {row / p->queries / p->q_heads, row / p->queries % p->q_heads,
                           row % p->queries};
         worst = fmax(worst, check_row(c, at, s));
