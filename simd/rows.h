@@ -77,7 +77,7 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
     }
 }
 
-/* One vector of C. Strided elements go through a vector: every layout gets the same bits. */
+/* One vector of C. Strided elements go through a vector, so that every layout gets the same bits. */
 RAPTI_INLINE void finish_vector(const rapti_product_end *e, const float *sum, float *c, int n,
                                 const float *bias) {
     float strided[VEC_LANES] = {0};

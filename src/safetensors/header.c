@@ -43,7 +43,8 @@ static rapt_status read_json(rapt_safetensors *file, int64_t length) {
     json_error_t error;
     file->header = json_loadb(text, (size_t)length, JSON_REJECT_DUPLICATES, &error);
     if (file->header) { return RAPT_OK; }
-    const int no_memory = json_error_code(&error) == json_error_out_of_memory;
+    /* Jansson says nothing when memory runs out; inside a string it calls the token invalid. */
+    const int no_memory = !*error.text || json_error_code(&error) == json_error_out_of_memory;
     return rapti_safetensors_fail(file->message, no_memory ? RAPT_ERR_MEMORY : RAPT_ERR_FILE,
                                   "header, byte %d: %.150s", error.position, error.text);
 }
