@@ -79,7 +79,7 @@ typedef struct rapti_dropout {
 typedef struct rapti_gradient {
     float *s;          /* scores, -inf where hidden; becomes P */
     float *dp;         /* becomes dS; null = not wanted */
-    const float *kept; /* 0 where dropout drops the weight, anything else where not; null = none */
+    const float *kept; /* Z: dropout's pattern of 0 and 1; null = all 1 */
     int64_t ld;        /* of all three */
     int64_t from, begin, end, to;
     const float *lse, *delta; /* one number per lane; lse is not -inf */
@@ -150,9 +150,8 @@ typedef struct rapti_kernels {
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
 
-    /* Keys [begin, end): P = exp(S - lse) and dS = P * (dP - delta), both 0 where S is -inf; for a
-     * dropped weight dP counts as 0, and P becomes 0 after dS is made. Both 0 for the other keys of
-     * [from, to). */
+    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; P and dS are 0
+     * where S is -inf, and for the other keys of [from, to). */
     void (*softmax_gradient)(const rapti_gradient *g);
 
     /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
