@@ -49,6 +49,7 @@ typedef struct rapti_matmul_plan {
     int64_t wave_units, wave_panels;
     int64_t row_block, row_blocks; /* rows of A per task; tasks per repeat */
     int64_t column_tasks;          /* parts that the panels of a wave are cut into */
+    int64_t copied_k; /* a task copies its rows of A to [row][copied_k]; 0: it does not */
     int32_t threads;
     size_t unit_floats, packed_bytes, thread_bytes, scratch_bytes;
 } rapti_matmul_plan;

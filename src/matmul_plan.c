@@ -4,12 +4,14 @@
 #include "matmul.h"
 
 enum {
-    SPAN = 4096,           /* indices k that are packed at a time */
+    SPAN = 1024,           /* indices k that are packed at a time */
     BLOCK = 256,           /* most indices k that a tile sums in registers */
     ROWS_FLOATS = 1 << 17, /* rows of A that stay in the second cache level over a task's panels */
     LEAST_ROWS = 48,       /* per task: fewer do not pay for reading the packed panels */
     MOST_ROWS = 480,
     WAVE_FLOATS = 1 << 21, /* packed at a time: the third cache level's */
+    LINE_FLOATS = 16,      /* a cache line */
+    NEAR_FLOATS = 4,       /* a step along k so short that a line of A serves several */
     TASKS_PER_THREAD = 4
 };
 static const double THREAD_COST = 400e3; /* multiply-adds worth a thread of its own */
@@ -103,6 +105,16 @@ static void choose_tasks(const rapti_matmul_problem *p, rapti_matmul_plan *plan)
     }
 }
 
+/* A is read in place if its rows go on along k. In a transposed view, each step along k is a line of
+ * its own, on few sets of the first cache level and beyond the hardware's prefetch: half the speed
+ * of rows that a task copied, from the second panel on. Rows of a copy lie on different sets. */
+static void choose_copy(const rapti_matmul_problem *p, rapti_matmul_plan *plan) {
+    const int near = -NEAR_FLOATS <= p->a_k && p->a_k <= NEAR_FLOATS;
+    if (near || plan->panels < 2 * plan->column_tasks) { return; }
+    const int64_t lanes = plan->kernels->lanes, span = least(p->inner, SPAN);
+    plan->copied_k = divide_up(span, lanes) * lanes + LINE_FLOATS;
+}
+
 void rapti_matmul_make_plan(const rapt_context *context, const rapti_matmul_problem *p,
                             rapti_matmul_plan *plan) {
     const int64_t lanes = context->kernels->lanes;
@@ -114,6 +126,7 @@ void rapti_matmul_make_plan(const rapt_context *context, const rapti_matmul_prob
     plan->threads = choose_threads(context, p);
     choose_wave(p, plan);
     choose_tasks(p, plan);
+    choose_copy(p, plan);
     const size_t packed = (size_t)plan->wave_units * plan->unit_floats * sizeof(float);
     plan->packed_bytes = (packed + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
     plan->thread_bytes = rapti_matmul_thread_bytes(plan);

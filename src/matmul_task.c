@@ -81,6 +81,7 @@ typedef struct local {
     float *bias;        /* [lanes of a panel] */
     float *ones;        /* [row_block] */
     const float **next; /* [row_block]: rows of C that the next panel will write */
+    float *a;           /* [row_block][copied_k]: A as the task copied it, if it does */
     rapti_prefetch prefetch;
 } local;
 
@@ -95,13 +96,15 @@ static size_t carve(const rapti_matmul_plan *plan, char *base, local *s) {
     const size_t sum = round_up(rows * width * sizeof(float));
     const size_t bias = sum + round_up(width * sizeof(float));
     const size_t ones = bias + round_up(rows * sizeof(float));
+    const size_t next = ones + round_up(rows * sizeof(float *));
     if (base) {
         s->sum = (float *)(void *)base;
         s->bias = (float *)(void *)(base + sum);
         s->ones = (float *)(void *)(base + bias);
         s->next = (const float **)(void *)(base + ones);
+        s->a = (float *)(void *)(base + next);
     }
-    return ones + round_up(rows * sizeof(float *));
+    return next + round_up(rows * (size_t)plan->copied_k * sizeof(float));
 }
 
 size_t rapti_matmul_thread_bytes(const rapti_matmul_plan *plan) { return carve(plan, NULL, NULL); }
@@ -110,9 +113,11 @@ int64_t rapti_matmul_product_tasks(const rapti_matmul_wave *w) {
     return w->units * w->p->repeats.items * w->plan->row_blocks * w->plan->column_tasks;
 }
 
-/* One task: rows of A and C, at their first element, and the unit whose B they meet. */
+/* One task: rows of A (its elements of the span) and C, at their first element, and the unit whose
+ * B they meet. */
 typedef struct rows {
     const float *a;
+    int64_t a_row, a_k;
     float *c;
     int64_t count, unit;
 } rows;
@@ -124,10 +129,31 @@ static rows find_rows(const rapti_matmul_wave *w, int64_t task) {
     const int64_t unit = item / p->repeats.items, left = p->rows - row;
     const rapti_matmul_axis u = rapti_matmul_offset(&p->units, w->first_unit + unit);
     const rapti_matmul_axis r = rapti_matmul_offset(&p->repeats, item % p->repeats.items);
-    return (rows){.a = p->a + u.a + r.a + row * p->a_row,
+    return (rows){.a = p->a + u.a + r.a + row * p->a_row +
+                       rapti_matmul_span(p, w->span).begin * p->a_k,
+                  .a_row = p->a_row,
+                  .a_k = p->a_k,
                   .c = p->c + u.c + r.c + row * p->c_row,
                   .count = left < w->plan->row_block ? left : w->plan->row_block,
                   .unit = unit};
+}
+
+/* From here on the rows of A are those in the task's own scratch: [row][copied_k]. Indices k become
+ * lanes, so that squares are transposed in registers. */
+static void copy_rows(const rapti_matmul_wave *w, rows *m, const local *s) {
+    const rapti_matmul_range span = rapti_matmul_span(w->p, w->span);
+    const int64_t ld = w->plan->copied_k, lanes = w->plan->kernels->lanes;
+    const int64_t size = span.end - span.begin;
+    for (int64_t k = 0; k < size; k += lanes) {
+        const float *column[RAPTI_MAX_LANES];
+        for (int64_t i = 0; i < lanes; i++) {
+            column[i] = m->a + (k + i < size ? k + i : size - 1) * m->a_k;
+        }
+        w->plan->kernels->gather_lanes(column, m->a_row, m->count, 1.0f, s->a + k, ld);
+    }
+    m->a = s->a;
+    m->a_row = ld;
+    m->a_k = 1;
 }
 
 /* The sums over the span, block by block, to `sum`. */
@@ -138,9 +164,9 @@ static void sum_panel(const rapti_matmul_wave *w, const rows *m, const panel *n,
     const int64_t blocks = rapti_matmul_blocks(span);
     for (int64_t block = 0; block < blocks; block++) {
         const rapti_matmul_range k = rapti_matmul_block(span, block);
-        const rapti_product product = {.a = m->a + k.begin * w->p->a_k,
-                                       .a_row = w->p->a_row,
-                                       .a_k = w->p->a_k,
+        const rapti_product product = {.a = m->a + (k.begin - span.begin) * m->a_k,
+                                       .a_row = m->a_row,
+                                       .a_k = m->a_k,
                                        .b = packed_row(w, m->unit, n, k.begin),
                                        .b_k = n->vectors * kernels->lanes,
                                        .c = sum,
@@ -197,7 +223,8 @@ void rapti_matmul_run_product(void *wave, int64_t task, int32_t thread) {
     const rapti_matmul_plan *plan = w->plan;
     local s = {0};
     carve(plan, w->scratch + (size_t)thread * plan->thread_bytes, &s);
-    const rows m = find_rows(w, task / plan->column_tasks);
+    rows m = find_rows(w, task / plan->column_tasks);
+    if (plan->copied_k) { copy_rows(w, &m, &s); }
     const int64_t part = task % plan->column_tasks;
     const int64_t past = (part + 1) * w->panels / plan->column_tasks;
     for (int64_t i = 0; i < m.count; i++) { s.ones[i] = 1.0f; }

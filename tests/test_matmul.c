@@ -26,8 +26,8 @@ static int64_t draw_size(rng *r) {
 }
 
 static int64_t draw_inner(rng *r) {
-    static const int64_t blocks[] = {128, 255, 256, 257, 383, 384, 385, 512, 513};
-    return rng_chance(r, 10) ? blocks[rng_range(r, 0, 8)] : draw_size(r);
+    static const int64_t blocks[] = {128, 255, 256, 257, 383, 384, 385, 512, 513, 1024, 1025, 2049};
+    return rng_chance(r, 10) ? blocks[rng_range(r, 0, 11)] : draw_size(r);
 }
 
 /* An operand of C's rank or less, each leading axis full or 1. */
