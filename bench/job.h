@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * job.h: a case and who computes it: the library on one instruction set and thread count, or the
- * textbook loops. What is verified and what is timed is the same call. */
+ * job.h: a row's problem and who computes it: the library on one instruction set and thread count.
+ * What is verified and what is timed is the same call. */
 #ifndef BENCH_JOB_H
 #define BENCH_JOB_H
 
-#include "case.h"
+#include "kind.h"
 #include "measure.h"
 
 /* The library, ready to run, and the ceiling that binds it. */
@@ -20,27 +20,32 @@ int bench_engine_create(bench_engine *engine, bench_ceilings *ceilings, const ch
                         int threads);
 void bench_engine_destroy(bench_engine *engine);
 
+/* A problem with its data, used by any number of jobs. */
+typedef struct bench_case {
+    const bench_kind *kind;
+    void *data;
+} bench_case;
+
+/* Returns 1, or 0 if the name is none or memory ran out (nothing is kept then). */
+int bench_case_create(bench_case *c, const char *name);
+void bench_case_destroy(bench_case *c);
+
 typedef struct bench_job {
-    bench_case *c;
+    const bench_case *c;
     rapt_context *context;
-    float *scores; /* of the textbook loops */
     rapt_status status;
-    double gflop; /* of one call: 2 * visible pairs * (D + Dv) * 1e-9 */
-    int threads;  /* that one call uses */
-    int parts;    /* key/value heads that are timed one at a time, in turn; 1 = all in one call */
+    bench_cost cost; /* parts: those that are timed one at a time, in turn; 1 = all in one call */
     int next_part;
 } bench_job;
 
 /* Makes the job and verifies its result. Returns 1 if it may be timed; otherwise says why on
- * standard error. To be destroyed in both cases. */
-int bench_job_create(bench_job *job, bench_case *c, const bench_engine *engine);
-void bench_job_destroy(bench_job *job);
+ * standard error. */
+int bench_job_create(bench_job *job, const bench_case *c, const bench_engine *engine);
 
-/* Whether all its calls so far succeeded; otherwise says why on standard error. */
-int bench_job_ok(const bench_job *job);
-
-/* The job as something to time. A long case on one thread is timed one key/value head at a time:
- * the same work on the same memory, in samples short enough to find the core quiet. */
+/* The work to time; the job must outlive it. */
 bench_work bench_job_work(bench_job *job);
+
+/* 1 unless a call failed since; prints the library's message then. */
+int bench_job_ok(const bench_job *job);
 
 #endif

@@ -25,15 +25,16 @@ static double makespan(const double *costs, int64_t n, int threads) {
 static double predict(const bench_case *c, const char *isa, int threads) {
     const rapt_context_options options = {.threads = threads, .isa = isa};
     rapt_context *context = NULL;
-    rapt_attention_info info = {0};
+    bench_cost cost = {0};
     double *costs = NULL, end = NAN;
-    if (rapt_context_create(&context, &options) == RAPT_OK &&
-        rapt_attention_forward_info(context, &c->what, &c->operands, &info) == RAPT_OK) {
-        costs = malloc((size_t)info.tasks * sizeof *costs);
+    int64_t count = 0;
+    if (c->kind->tasks && rapt_context_create(&context, &options) == RAPT_OK &&
+        c->kind->cost(c->data, context, &cost) == RAPT_OK &&
+        c->kind->tasks(c->data, context, NULL, 0, &count) == RAPT_OK) {
+        costs = malloc((size_t)count * sizeof *costs);
     }
-    if (costs && rapt_attention_forward_tasks(context, &c->what, &c->operands, costs, info.tasks) ==
-                     RAPT_OK) {
-        end = makespan(costs, info.tasks, info.threads);
+    if (costs && c->kind->tasks(c->data, context, costs, count, &count) == RAPT_OK) {
+        end = makespan(costs, count, cost.threads);
     }
     free(costs);
     rapt_context_destroy(context);

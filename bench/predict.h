@@ -4,7 +4,7 @@
 #ifndef BENCH_PREDICT_H
 #define BENCH_PREDICT_H
 
-#include "case.h"
+#include "job.h"
 
 /* Time of all tasks on one thread divided by the time on `threads` threads, where each task is
  * taken, in the list's order, by the first free thread. NaN if the library gives no list. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
- * rows.c: the table of rows (adding one is one line), and how a name is read. */
+ * rows.c: the table of rows: adding one is one line. */
 #include "rows.h"
 
+#include "kind.h"
+
 #include <fnmatch.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A row that others are compared with stands before them. */
@@ -29,6 +30,7 @@ static const bench_row table[] = {
     {.name = "fwd-f32-8x12x384x64-mask", .times = 1.15, .against = "fwd-f32-8x12x384x64-full"},
     {.name = "fwd-f32-8x12x384x64-lengths", .times = 1.15, .against = "fwd-f32-8x12x384x64-full"},
     {.name = "fwd-f32-8x12x384x64-bias", .times = 1.15, .against = "fwd-f32-8x12x384x64-full"},
+    {.name = "fwd-f32-1x12x1024x64-dropout", .times = 1.35, .against = "fwd-f32-1x12x1024x64-full"},
     {.name = "fwd-f32-1x12x113/203x59-full", .share = {0.60, 0.60}},
     {.name = "fwd-f32-1x12x113/203x59-causal", .share = {0.60, 0.60}},
     {.name = "fwd-f32-1x12x113/203x111-full", .share = {0.60, 0.60}},
@@ -38,6 +40,17 @@ static const bench_row table[] = {
     {.name = "fwd-f32-1x12x512x80-full", .share = {0.60, 0.60}},
     {.name = "fwd-f32-1x12x512x96-full", .share = {0.60, 0.60}},
     {.name = "fwd-f32-1x12x512x256-full", .share = {0.60, 0.60}},
+    {.name = "matmul-f32-1024x768x768", .share = {0.87, 0.85}, .two_threads = 1.9},
+    {.name = "matmul-f32-8192x2304x768", .share = {0.87, 0.85}, .two_threads = 1.9},
+    {.name = "matmul-f32-512x512x512-nn", .share = {0.87, 0.85}, .two_threads = 1.9},
+    {.name = "matmul-f32-96x1024x1024x64", .share = {0.50, 0.50}},
+    {.name = "module-f32-8x1024x768-split", .share = {0.82, 0.82}, .two_threads = 1.9},
+    {.name = "module-f32-8x1024x768-stacked",
+     .times = 1.15,
+     .against = "module-f32-8x1024x768-split"},
+    {.name = "module-f32-8x1024x768-weights",
+     .times = 1.5,
+     .against = "module-f32-8x1024x768-split"},
     {.name = "textbook-f32-1x12x128x64-full"},
     {.name = "textbook-f32-1x12x1024x64-full"},
     {.name = "textbook-f32-1x12x1024x64-causal"},
@@ -46,63 +59,6 @@ enum { TABLE_ROWS = sizeof table / sizeof table[0] };
 
 const bench_row *bench_row_at(int index) {
     return index >= 0 && index < TABLE_ROWS ? &table[index] : NULL;
-}
-
-/* Skips `text` at *at. Returns 1, or 0 if it does not stand there. */
-static int take_text(const char **at, const char *text) {
-    const size_t n = strlen(text);
-    const int there = strncmp(*at, text, n) == 0;
-    *at += there ? n : 0;
-    return there;
-}
-
-static int take_number(const char **at, int64_t *number) {
-    char *end = NULL;
-    if (**at < '0' || **at > '9') { return 0; }
-    *number = strtoll(*at, &end, 10);
-    *at = end;
-    return *number <= INT32_MAX;
-}
-
-/* "12" is 12 and 12, "32/8" is 32 and 8. */
-static int take_pair(const char **at, int64_t *first, int64_t *second) {
-    if (!take_number(at, first)) { return 0; }
-    *second = *first;
-    return !take_text(at, "/") || take_number(at, second);
-}
-
-static int take_form(const char **at, bench_problem *p) {
-    static const char *const names[] = {"full", "causal", "window", "mask", "lengths", "bias"};
-    for (int form = BENCH_FULL; form <= BENCH_BIAS; form++) {
-        if (take_text(at, names[form])) {
-            p->form = (bench_form)form;
-            return form != BENCH_WINDOW || take_number(at, &p->window);
-        }
-    }
-    return 0;
-}
-
-static int can_run(const bench_problem *p) {
-    const int sizes = p->batch > 0 && p->kv_heads > 0 && p->q_heads > 0 && p->queries > 0 &&
-                      p->keys > 0 && p->head_dim > 0 && p->value_dim > 0;
-    const int plain = p->q_heads == p->kv_heads && p->queries == p->keys &&
-                      p->head_dim == p->value_dim && p->form <= BENCH_CAUSAL;
-    return sizes && p->q_heads % p->kv_heads == 0 && (p->pass == BENCH_FWD || plain);
-}
-
-int bench_problem_parse(const char *name, bench_problem *p) {
-    const char *at = name;
-    *p = (bench_problem){.pass = BENCH_FWD};
-    if (take_text(&at, "textbook-")) {
-        p->pass = BENCH_TEXTBOOK;
-    } else if (!take_text(&at, "fwd-")) {
-        return 0;
-    }
-    return take_text(&at, "f32-") && take_number(&at, &p->batch) && take_text(&at, "x") &&
-           take_pair(&at, &p->q_heads, &p->kv_heads) && take_text(&at, "x") &&
-           take_pair(&at, &p->queries, &p->keys) && take_text(&at, "x") &&
-           take_pair(&at, &p->head_dim, &p->value_dim) && take_text(&at, "-") &&
-           take_form(&at, p) && *at == '\0' && can_run(p);
 }
 
 int bench_name_matches(const char *name, char *const *patterns) {
@@ -119,10 +75,10 @@ int bench_rows_select(char *const *patterns, bench_row *rows, int capacity) {
         if (bench_name_matches(table[i].name, patterns)) { rows[count++] = table[i]; }
     }
     for (; patterns && *patterns && count < capacity; patterns++) {
-        bench_problem problem;
+        const char *rest = NULL;
         int known = 0;
         for (int i = 0; i < count; i++) { known |= strcmp(rows[i].name, *patterns) == 0; }
-        if (!known && bench_problem_parse(*patterns, &problem)) {
+        if (!known && bench_kind_of(*patterns, &rest)) {
             rows[count++] = (bench_row){.name = *patterns};
         }
     }

@@ -51,9 +51,9 @@ static const bench_engine *get_engine(run *r, const char *isa, int threads) {
 }
 
 /* Verifies and times one row on one engine. */
-static void run_on(run *r, const bench_row *row, bench_case *c, const bench_engine *e) {
-    const int textbook = c->problem.pass == BENCH_TEXTBOOK;
-    bench_result x = bench_result_empty(row->name, textbook ? "baseline" : e->isa, e->threads);
+static void run_on(run *r, const bench_row *row, const bench_case *c, const bench_engine *e) {
+    const char *isa = c->kind->baseline ? "baseline" : e->isa;
+    bench_result x = bench_result_empty(row->name, isa, e->threads);
     bench_job job;
     x.verified = bench_job_create(&job, c, e);
     if (x.verified) {
@@ -63,10 +63,10 @@ static void run_on(run *r, const bench_row *row, bench_case *c, const bench_engi
         x.verified = bench_job_ok(&job);
     }
     if (x.verified) {
-        x.summary = bench_summarise(&r->samples, e->ceiling, job.gflop);
+        x.summary = bench_summarise(&r->samples, e->ceiling, job.cost.gflop);
         x.ms = 1e3 * x.summary.seconds;
-        x.rate = job.gflop / x.summary.seconds;
-        x.best = job.gflop / x.summary.best_seconds;
+        x.rate = job.cost.gflop / x.summary.seconds;
+        x.best = job.cost.gflop / x.summary.best_seconds;
         x.share = x.summary.share;
     }
     if (row->most_us > 0) { /* overhead: no arithmetic to speak of, hence no ceiling */
@@ -76,18 +76,17 @@ static void run_on(run *r, const bench_row *row, bench_case *c, const bench_engi
         x.share = NAN;
         x.reached = x.summary.kept == 0 || e->threads > 1 ? -1 : x.rate <= row->most_us;
     } else {
-        const bench_measured now = {row->name, x.isa, x.threads, job.gflop, x.share};
+        const bench_measured now = {row->name, x.isa, x.threads, job.cost.gflop, x.share};
         x.bar = bench_bar(row, &now, &r->history);
         x.reached = isnan(x.bar) || isnan(x.share) ? -1 : x.share >= x.bar;
         bench_history_add(&r->history, now);
     }
-    bench_job_destroy(&job);
     print(r, &x);
 }
 
 /* Calls run_on for every engine that the options ask for; null row and case: only makes them.
  * Returns 1, or 0 if one cannot be made. */
-static int run_on_all(run *r, const bench_row *row, bench_case *c) {
+static int run_on_all(run *r, const bench_row *row, const bench_case *c) {
     static char *const library_choice[] = {NULL};
     const bench_options *o = r->options;
     char *const *isas = o->isas ? o->isas : library_choice;
@@ -103,15 +102,14 @@ static int run_on_all(run *r, const bench_row *row, bench_case *c) {
 }
 
 static void run_row(run *r, const bench_row *row) {
-    bench_problem problem;
     bench_case c;
-    if (!bench_problem_parse(row->name, &problem) || !bench_case_create(&c, &problem)) {
+    if (!bench_case_create(&c, row->name)) {
         const bench_result x = bench_result_empty(row->name, "-", 0);
         fprintf(stderr, "rapt-bench: no memory for row %s\n", row->name);
         print(r, &x);
         return;
     }
-    if (problem.pass == BENCH_TEXTBOOK) {
+    if (c.kind->baseline) {
         const bench_engine *e = get_engine(r, r->engine[0].isa, 1);
         r->failed |= !e;
         if (e) { run_on(r, row, &c, e); }

@@ -4,6 +4,7 @@
 #include "job.h"
 #include "measure.h"
 #include "predict.h"
+#include "rows.h"
 #include "run.h"
 
 #include <math.h>
@@ -46,8 +47,8 @@ static void print(bench_format format, const char *row, int threads, const point
     double speedup = NAN;
     if (p) {
         const bench_summary base =
-            bench_summarise(&one->samples, one->engine.ceiling, one->job.gflop);
-        summary = bench_summarise(&p->samples, p->engine.ceiling, p->job.gflop);
+            bench_summarise(&one->samples, one->engine.ceiling, one->job.cost.gflop);
+        summary = bench_summarise(&p->samples, p->engine.ceiling, p->job.cost.gflop);
         speedup = base.kept > 0 && summary.kept > 0 ? base.seconds / summary.seconds : NAN;
     }
     bench_output_line(format, columns,
@@ -63,7 +64,7 @@ static void print(bench_format format, const char *row, int threads, const point
 }
 
 /* The thread counts take turns, so that a slow phase of the machine meets all of them. */
-static int measure(point *points, int cores, bench_case *c, double seconds) {
+static int measure(point *points, int cores, const bench_case *c, double seconds) {
     int verified = 1;
     for (int n = 0; n < cores; n++) {
         points[n].samples.count = 0;
@@ -87,9 +88,8 @@ static int measure(point *points, int cores, bench_case *c, double seconds) {
 static int scale_row(const bench_options *o, const char *row, point *points, int cores) {
     const char *isa = points[0].engine.isa;
     const int last = cores > PREDICTED_THREADS ? cores : PREDICTED_THREADS;
-    bench_problem problem;
     bench_case c;
-    if (!bench_problem_parse(row, &problem) || !bench_case_create(&c, &problem)) {
+    if (!bench_case_create(&c, row)) {
         fprintf(stderr, "rapt-bench: no memory for row %s\n", row);
         return 0;
     }
@@ -100,7 +100,6 @@ static int scale_row(const bench_options *o, const char *row, point *points, int
                   bench_predict_speedup(&c, isa, n));
         }
     }
-    for (int n = 0; n < cores; n++) { bench_job_destroy(&points[n].job); }
     bench_case_destroy(&c);
     return verified;
 }

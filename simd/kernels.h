@@ -53,12 +53,40 @@ typedef struct rapti_softmax_state {
     float *rescale; /* factor that the last block put on everything before it */
 } rapti_softmax_state;
 
+/* What becomes of the sums S of a matrix product: C = alpha S + beta C + bias. */
+typedef struct rapti_product_end {
+    const float *sum; /* S[i][j] at sum[i * ld + j], readable up to a multiple of `lanes` */
+    int64_t ld;
+    float *c; /* C[i][j] at c[i * row + j * column], any strides; may be the sums themselves */
+    int64_t row, column;
+    int64_t count, size; /* i < count, j < size */
+    float alpha, beta;   /* beta = 0: C is not read */
+    const float *bias;   /* bias[j], readable up to a multiple of `lanes`; null = none */
+} rapti_product_end;
+
+/* Dropout by Philox 4x32-10 (dropout.h). */
+typedef struct rapti_dropout {
+    uint32_t key[2], offset;
+    int32_t threshold; /* a word below it keeps its weight */
+} rapti_dropout;
+
+/* One lane vector of the backward pass (softmax_gradient below). */
+typedef struct rapti_gradient {
+    float *s;          /* scores, -inf where hidden; becomes P */
+    float *dp;         /* becomes dS; null = not wanted */
+    const float *kept; /* 0 where dropout drops the weight, anything else where not; null = none */
+    int64_t ld;        /* of all three */
+    int64_t from, begin, end, to;
+    const float *lse, *delta; /* one number per lane; lse is not -inf */
+} rapti_gradient;
+
 typedef struct rapti_kernels {
     const char *isa;
-    int32_t lanes;         /* floats per vector */
-    int32_t group_vectors; /* lane vectors in a full group of queries */
-    int32_t tile_rows;     /* rows of the widest register tile */
-    int32_t key_block;     /* keys per block */
+    int32_t lanes;          /* floats per vector */
+    int32_t group_vectors;  /* lane vectors in a full group of queries */
+    int32_t column_vectors; /* lane vectors in the widest register tile of columns */
+    int32_t tile_rows;      /* rows of that tile */
+    int32_t key_block;      /* keys per block */
 
     /* C = A B; and C = factor[i] * C + A B, rows of C in cache. Sums run over k in order. */
     void (*product)(const rapti_product *p);
@@ -92,12 +120,49 @@ typedef struct rapti_kernels {
      * [from, to); sum = sum * rescale + their sum. */
     void (*softmax_exp)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                         rapti_softmax_state state);
+    /* The same with SLEEF's exponential; results below 2^-126 are 0 as well. */
+    void (*softmax_exp_any)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                            int64_t to, rapti_softmax_state state);
 
-    /* out[lane][c * stride] = o[lane * ld + c] / sum[lane] (0 where sum is 0 and o finite),
+    /* One lane vector of weights, keys [from, to) of a tile whose row 0 is key first_key: 0 where
+     * the generator drops them, for query[lane] and item[lane]; 0 where rows[lane][key * stride]
+     * is 0. */
+    void (*drop_lanes)(const rapti_dropout *d, const int32_t *query, const int32_t *item,
+                       int64_t first_key, int64_t from, int64_t to, float *s, int64_t ld);
+    void (*apply_keep)(const uint8_t *const *rows, int64_t stride, int64_t from, int64_t to,
+                       float *s, int64_t ld);
+
+    /* out[lane][c * stride] = o[lane * ld + c] * scale / sum[lane] (0 where sum is 0 and o finite),
      * c < size, for the first `count` lanes; lse[lane] = max + ln(sum) for all lanes. Reads o up
      * to a multiple of `lanes`. */
-    void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size,
+    void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse);
+
+    void (*finish_product)(const rapti_product_end *e);
+
+    /* rows[lane][key * stride] = factor[lane] * s[key * ld + lane], keys [from, to), for the first
+     * `count` lanes. */
+    void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
+                          const float *factor, float *const *rows, int64_t stride);
+
+    /* Keys [begin, end): P = exp(S - lse) and dS = P * (dP - delta), both 0 where S is -inf; for a
+     * dropped weight dP counts as 0, and P becomes 0 after dS is made. Both 0 for the other keys of
+     * [from, to). */
+    void (*softmax_gradient)(const rapti_gradient *g);
+
+    /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
+    void (*dot_rows)(const float *const *a, int64_t a_stride, const float *const *b,
+                     int64_t b_stride, int64_t size, float *dots);
+
+    /* out[r][c * stride] = factor * rows[r * ld + c], plus what it held if `add`; c < size,
+     * r < count. Reads rows up to a multiple of `lanes`. */
+    void (*add_rows)(const float *rows, int64_t ld, int64_t count, int64_t size, float factor,
+                     int add, float *const *out, int64_t stride);
+
+    /* rows[lane][key * stride] += s[key * ld + lane], keys [from, to), for the first `count` lanes.
+     * Rows may share elements. */
+    void (*add_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
+                      float *const *rows, int64_t stride);
 
     /* packed[r * ld + c] = rows[r * row + c * column], c < size, then zeros up to a multiple of
      * `lanes`. */

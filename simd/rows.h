@@ -55,11 +55,11 @@ static int all_finite(const float *rows, int64_t row, int64_t count, int64_t vec
 }
 
 /* Adding 0 makes +0 of -0, which hidden terms of rows nearby could have done or not. */
-static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
+static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse) {
     const vf sum = vf_load(state.sum);
     float inverse[VEC_LANES];
-    vf_store(inverse, vf_select(vf_eq(sum, vf_zero()), vf_zero(), vf_div(vf_set1(1.0f), sum)));
+    vf_store(inverse, vf_select(vf_eq(sum, vf_zero()), vf_zero(), vf_div(vf_set1(scale), sum)));
     vf_store(lse, vf_add(vf_load(state.max), vf_log(sum)));
     for (int64_t i = 0; i < count; i++, o += ld) {
         const vf factor = vf_set1(inverse[i]);
@@ -74,5 +74,73 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
         } else {
             for (; c < size; c++) { out[i][c * stride] = o[c] * inverse[i] + 0.0f; }
         }
+    }
+}
+
+/* One vector of C. Strided elements go through a vector, so that every layout gets the same bits. */
+RAPTI_INLINE void finish_vector(const rapti_product_end *e, const float *sum, float *c, int n,
+                                const float *bias) {
+    float strided[VEC_LANES] = {0};
+    const int dense = e->column == 1;
+    vf x = vf_mul(vf_set1(e->alpha), vf_load(sum));
+    if (e->beta != 0.0f) {
+        for (int j = 0; !dense && j < n; j++) { strided[j] = c[j * e->column]; }
+        const vf old = !dense ? vf_load(strided) : n < VEC_LANES ? vf_load_n(c, n) : vf_load(c);
+        x = vf_fma(vf_set1(e->beta), old, x);
+    }
+    if (bias) { x = vf_add(x, vf_load(bias)); }
+    if (dense && n < VEC_LANES) {
+        vf_store_n(c, n, x);
+    } else if (dense) {
+        vf_store(c, x);
+    } else {
+        vf_store(strided, x);
+        for (int j = 0; j < n; j++) { c[j * e->column] = strided[j]; }
+    }
+}
+
+static void finish_product(const rapti_product_end *e) {
+    for (int64_t i = 0; i < e->count; i++) {
+        const float *sum = e->sum + i * e->ld;
+        float *c = e->c + i * e->row;
+        int64_t j = 0;
+        for (; j + VEC_LANES <= e->size; j += VEC_LANES) {
+            finish_vector(e, sum + j, c + j * e->column, VEC_LANES, e->bias ? e->bias + j : 0);
+        }
+        if (j < e->size) {
+            finish_vector(e, sum + j, c + j * e->column, (int)(e->size - j),
+                          e->bias ? e->bias + j : 0);
+        }
+    }
+}
+
+/* One square of a score tile back to rows; n <= VEC_LANES keys. */
+RAPTI_INLINE void store_columns(vf tile[VEC_LANES], int64_t n, int64_t count, float *const *rows,
+                                int64_t stride, int64_t from) {
+    vf_transpose(tile);
+    for (int64_t i = 0; i < count; i++) {
+        float *row = rows[i] + from * stride;
+        if (stride == 1 && n == VEC_LANES) {
+            vf_store(row, tile[i]);
+        } else if (stride == 1) {
+            vf_store_n(row, (int)n, tile[i]);
+        } else {
+            float value[VEC_LANES];
+            vf_store(value, tile[i]);
+            for (int64_t j = 0; j < n; j++) { row[j * stride] = value[j]; }
+        }
+    }
+}
+
+static void scatter_lanes(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
+                          const float *factor, float *const *rows, int64_t stride) {
+    const vf factors = vf_load(factor);
+    for (int64_t k = from; k < to; k += VEC_LANES) {
+        const int64_t n = to - k < VEC_LANES ? to - k : VEC_LANES;
+        vf tile[VEC_LANES];
+        for (int64_t j = 0; j < VEC_LANES; j++) {
+            tile[j] = j < n ? vf_mul(vf_load(s + (k + j) * ld), factors) : vf_zero();
+        }
+        store_columns(tile, n, count, rows, stride, k);
     }
 }

@@ -19,10 +19,14 @@ const kernel_check kernel_checks[KERNEL_CHECKS] = {
     {"apply_mask", check_apply_mask},
     {"apply_bias", check_apply_bias},
     {"softmax_max, softmax_exp", check_softmax_step},
+    {"softmax_max, softmax_exp_any", check_softmax_step_any},
     {"softmax, blocks in sequence", check_softmax_sequence},
     {"softmax, visible ranges", check_softmax_ranges},
     {"row_max, row_sum_exp, row_exp, softmax_row", check_softmax_row},
     {"softmax_columns", check_softmax_columns},
+    {"drop_lanes", check_drop_lanes},
+    {"apply_keep", check_apply_keep},
+    {"scatter_lanes", check_scatter_lanes},
     {"exp_nonpositive", check_exp_nonpositive},
     {"exp", check_exp},
 };
@@ -39,7 +43,8 @@ int check_table(const rapti_kernels *k, FILE *log) {
     }
     const int complete = k->product && k->product_add && k->product_seen && k->gather_lanes &&
                          k->hide_outside && k->apply_mask && k->apply_bias && k->softmax_max &&
-                         k->softmax_exp && k->finish_rows && k->pack_rows && k->all_finite &&
+                         k->softmax_exp && k->softmax_exp_any && k->drop_lanes && k->apply_keep &&
+                         k->scatter_lanes && k->finish_rows && k->pack_rows && k->all_finite &&
                          k->row_max && k->row_sum_exp && k->row_exp && k->softmax_row &&
                          k->softmax_columns && k->exp_nonpositive && k->exp_any;
     if (!complete) { tally_fail(&t, "a kernel is missing"); }

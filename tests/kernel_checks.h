@@ -17,6 +17,8 @@ kernel_check_fn check_gather_lanes, check_pack_rows, check_all_finite, check_fin
 kernel_check_fn check_hide_outside, check_apply_mask, check_apply_bias;
 kernel_check_fn check_softmax_step, check_softmax_sequence, check_softmax_ranges;
 kernel_check_fn check_softmax_row, check_softmax_columns;
+kernel_check_fn check_softmax_step_any;
+kernel_check_fn check_drop_lanes, check_apply_keep, check_scatter_lanes;
 kernel_check_fn check_exp_nonpositive, check_exp;
 
 typedef struct kernel_check {
@@ -24,7 +26,7 @@ typedef struct kernel_check {
     kernel_check_fn *run;
 } kernel_check;
 
-enum { KERNEL_CHECKS = 18 };
+enum { KERNEL_CHECKS = 22 };
 extern const kernel_check kernel_checks[KERNEL_CHECKS];
 
 #endif

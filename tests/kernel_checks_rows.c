@@ -161,11 +161,12 @@ int check_all_finite(const rapti_kernels *k, FILE *log) {
     return t.failures;
 }
 
-/* ---- finish_rows: 1 / sum and the product by it are rounded, 2 roundings and their product;
+/* ---- finish_rows: scale / sum and the product by it are rounded, 2 roundings and their product;
  * ln within 1 ulp (2 roundings' worth), then one more for max + ln ---- */
 
 typedef struct finish_case {
     int64_t count, size, stride;
+    float scale;
 } finish_case;
 
 static void compare_finished(tally *t, const finish_case *c, const plane *o, const float *sum,
@@ -173,7 +174,8 @@ static void compare_finished(tally *t, const finish_case *c, const plane *o, con
     for (int64_t i = 0; i < c->count; i++) {
         for (int64_t d = 0; d < c->size; d++) {
             const float got = out[i][d * c->stride], value = o->at[i * o->ld + d];
-            const double want = sum[i] == 0.0f ? 0.0 : (double)value / (double)sum[i];
+            const double want =
+                sum[i] == 0.0f ? 0.0 : (double)value * (double)c->scale / (double)sum[i];
             const double bound = 2.01 * UNIT_ROUNDOFF * fabs(want) + 0x1p-149;
             const bool good =
                 isfinite(want) ? fabs((double)got - want) <= bound : same_float(got, (float)want);
@@ -227,8 +229,8 @@ static void run_finish(tally *t, const finish_case *c) {
         out[i] = rows[i].first;
         guard_seal(&rows[i].block);
     }
-    t->k->finish_rows(o.at, o.ld, c->count, c->size, (rapti_softmax_state){.max = max, .sum = sum},
-                      out, c->stride, lse);
+    t->k->finish_rows(o.at, o.ld, c->count, c->size, c->scale,
+                      (rapti_softmax_state){.max = max, .sum = sum}, out, c->stride, lse);
     compare_finished(t, c, &o, sum, out);
     compare_lse(t, max, sum, lse);
     for (int64_t i = 0; i < c->count; i++) {
@@ -252,7 +254,7 @@ int check_finish_rows(const rapti_kernels *k, FILE *log) {
     for (int64_t size = 0; size <= 70; size++) {
         for (int64_t count = 0; count <= k->lanes; count++) {
             for (int n = 0; n < 4; n++) {
-                run_finish(&t, &(finish_case){count, size, out_strides[n]});
+                run_finish(&t, &(finish_case){count, size, out_strides[n], n % 2 ? 1.25f : 1.0f});
             }
         }
     }

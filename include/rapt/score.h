@@ -41,10 +41,27 @@ RAPT_API rapt_status rapt_scores(rapt_context *context, const rapt_score *score,
 
 /* Attention with that score function: what and operands as for rapt_attention_forward, but that
  * operands.weights is required (the scores pass through it) and the scale, if `what` gives one,
- * multiplies the score (the default is the kind's own). */
+ * multiplies the score (the default is the kind's own). No output may share an element with the
+ * tensors of the score. A caller's scratch is of the size that rapt_attention_forward_info says;
+ * for the additive score, says for q and k with D = 0, and the projections take memory of the
+ * context's besides. */
 RAPT_API rapt_status rapt_attention_scored(rapt_context *context, const rapt_attention *what,
                                            const rapt_score *score,
                                            const rapt_attention_operands *operands);
+
+/* Gradients of rapt_scores, all optional, from that to the scores. The last three are for
+ * RAPT_SCORE_ADDITIVE only (RAPT_ERR_ARGUMENT otherwise). Heads that share a key head add up. */
+typedef struct rapt_scores_gradients {
+    const rapt_tensor *dq, *dk;           /* out, f32, sizes of q and k */
+    const rapt_tensor *dw_query, *dw_key; /* out, f32, sizes of w_query and w_key */
+    const rapt_tensor *dv;                /* out, f32 [U] */
+    int32_t accumulate;                   /* 0: overwritten; 1: added to */
+} rapt_scores_gradients;
+
+RAPT_API rapt_status rapt_scores_backward(rapt_context *context, const rapt_score *score,
+                                          const rapt_tensor *q, const rapt_tensor *k,
+                                          const rapt_tensor *dscores,
+                                          const rapt_scores_gradients *gradients);
 
 #ifdef __cplusplus
 }

@@ -100,6 +100,39 @@ RAPT_API rapt_status rapt_attention_softmax_scratch(rapt_context *context,
                                                     const rapt_attention_softmax_operands *operands,
                                                     int64_t *bytes);
 
+/* ---- Backward. ---- */
+
+/* Gradient of rapt_softmax: din[.., j] = out[.., j] (dout[.., j] - sum_j dout[.., j] out[.., j]),
+ * from the softmax's own result. Where out is 0, din is 0 and dout is not used. din may be the same
+ * memory as dout (same strides). Otherwise as rapt_softmax. */
+RAPT_API rapt_status rapt_softmax_backward(rapt_context *context, const rapt_tensor *out,
+                                           const rapt_tensor *dout, const rapt_tensor *din);
+RAPT_API rapt_status rapt_softmax_axis_backward(rapt_context *context, const rapt_tensor *out,
+                                                const rapt_tensor *dout, int32_t axis,
+                                                const rapt_tensor *din);
+
+/* Gradient of rapt_attention_softmax. With p the weights before dropout and z = keep / (1 -
+ * dropout):
+ *
+ *   ds[i,j]      = p[i,j] (z[i,j] dweights[i,j] - sum_j z p dweights + dlse[i])
+ *   dscores      = scale ds;     dbias = ds, summed over every axis along which dbias has size 1
+ *
+ * Masks need not be given again: where the weight is 0, the gradient is 0 and dweights is not
+ * used. */
+typedef struct rapt_attention_softmax_backward_operands {
+    const rapt_tensor *weights;  /* in, f32 [B, H, Tq, Tk], before dropout */
+    const rapt_tensor *keep;     /* in, bool, optional, as in the forward call */
+    const rapt_tensor *dweights; /* in, f32 [B, H, Tq, Tk] */
+    const rapt_tensor *dlse;     /* in, f32 [B, H, Tq], optional */
+    const rapt_tensor *dscores;  /* out, f32 [B, H, Tq, Tk]; may be the memory of dweights */
+    const rapt_tensor *dbias;    /* out, f32, optional: broadcasts to [B, H, Tq, Tk] */
+    int32_t accumulate;          /* 0: overwritten; 1: added to (dscores then not in place) */
+} rapt_attention_softmax_backward_operands;
+
+RAPT_API rapt_status
+rapt_attention_softmax_backward(rapt_context *context, const rapt_attention *what,
+                                const rapt_attention_softmax_backward_operands *operands);
+
 #ifdef __cplusplus
 }
 #endif

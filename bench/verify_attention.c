@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * verify.c: a reference of its own, in double precision, one row of the output at a time
- * (verify.h). It shares no code with the library. */
-#include "verify.h"
+ * verify_attention.c: a reference of its own, in double precision, one row of the output at a time
+ * (attention_case.h). It shares no code with the library. */
+#include "attention_case.h"
+#include "data.h"
 
 #include <float.h>
 #include <math.h>
@@ -28,11 +29,12 @@ static int64_t offset(const rapt_tensor *t, place at, int64_t j) {
     return sum;
 }
 
-static int visible(const bench_case *c, place at, int64_t j) {
+static int visible(const bench_attention *c, place at, int64_t j) {
     const bench_problem *p = &c->problem;
     const int64_t position = at.i + p->keys - p->queries;
     switch (p->form) {
     case BENCH_FULL:
+    case BENCH_DROPOUT:
     case BENCH_BIAS: return 1;
     case BENCH_CAUSAL: return j <= position;
     case BENCH_WINDOW: return j <= position && j > position - p->window;
@@ -43,7 +45,7 @@ static int visible(const bench_case *c, place at, int64_t j) {
 }
 
 /* Scores of one query: s[j], -inf where not visible. Returns the largest sum of |q k| * scale. */
-static double score_row(const bench_case *c, place at, double *s) {
+static double score_row(const bench_attention *c, place at, double *s) {
     const bench_problem *p = &c->problem;
     const int64_t kv_head = at.b * p->kv_heads + at.h / (p->q_heads / p->kv_heads);
     const float *q = c->q.data, *k = c->k.data;
@@ -79,8 +81,31 @@ static void softmax_row(int64_t n, double *s) {
     for (int64_t j = 0; j < n && sum > 0; j++) { s[j] /= sum; }
 }
 
+/* Philox 4x32-10 (Salmon et al. 2011) of {key / 4, query, item, offset}: word key mod 4. */
+static uint32_t philox(uint64_t seed, const uint32_t counter[4], int64_t word) {
+    uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]};
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9, k1 += 0xBB67AE85) {
+        const uint64_t a = (uint64_t)0xD2511F53 * c[0], b = (uint64_t)0xCD9E8D57 * c[2];
+        const uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ k0, (uint32_t)b,
+                                  (uint32_t)(a >> 32) ^ c[3] ^ k1, (uint32_t)a};
+        for (int n = 0; n < 4; n++) { c[n] = next[n]; }
+    }
+    return c[word];
+}
+
+static void drop_row(const bench_attention *c, place at, double *s) {
+    const rapt_dropout *d = &c->what.dropout;
+    const uint32_t item = (uint32_t)(at.b * c->problem.q_heads + at.h);
+    for (int64_t j = 0; d->training && j < c->problem.keys; j++) {
+        const uint32_t counter[4] = {(uint32_t)(j / 4), (uint32_t)at.i, item, d->offset};
+        const double word = (double)(int32_t)philox(d->seed, counter, j % 4);
+        s[j] = word < rint((1 - d->p) * 0x1p32) - 0x1p31 ? s[j] / (1 - d->p) : 0;
+    }
+}
+
 /* Worst error of one output row, as a multiple of the tolerance. */
-static double check_row(const bench_case *c, place at, double *s) {
+static double check_row(const bench_attention *c, place at, double *s) {
     const bench_problem *p = &c->problem;
     const double magnitude = score_row(c, at, s);
     const int64_t kv_head = at.b * p->kv_heads + at.h / (p->q_heads / p->kv_heads);
@@ -89,6 +114,7 @@ static double check_row(const bench_case *c, place at, double *s) {
                        ((at.b * p->q_heads + at.h) * p->queries + at.i) * p->value_dim;
     double worst = 0;
     softmax_row(p->keys, s);
+    drop_row(c, at, s);
     for (int64_t d = 0; d < p->value_dim; d++) {
         double sum = 0, absolute = 0;
         for (int64_t j = 0; j < p->keys; j++) {
@@ -103,15 +129,15 @@ static double check_row(const bench_case *c, place at, double *s) {
     return worst;
 }
 
-double bench_verify(const bench_case *c) {
+double bench_attention_verify(const void *attention) {
+    const bench_attention *c = attention;
     const bench_problem *p = &c->problem;
-    const uint64_t rows = (uint64_t)(p->batch * p->q_heads * p->queries);
+    const int64_t rows = p->batch * p->q_heads * p->queries;
     double *s = malloc((size_t)p->keys * sizeof *s);
     double worst = s ? 0 : INFINITY;
     uint64_t state = 1;
-    for (uint64_t n = 0; s && n < ROWS && n < rows; n++) {
-        state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        const int64_t row = rows <= ROWS ? (int64_t)n : (int64_t)((state >> 16) % rows);
+    for (int64_t n = 0; s && n < ROWS && n < rows; n++) {
+        const int64_t row = rows <= ROWS ? n : bench_data_choose(&state, rows);
         const place at = {row / p->queries / p->q_heads, row / p->queries % p->q_heads,
                           row % p->queries};
         worst = fmax(worst, check_row(c, at, s));

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT
+ * kind_forward.c: rows of rapt_attention_forward. */
+#include "attention_case.h"
+#include "kind.h"
+
+static int accepts(const char *rest) {
+    bench_problem p;
+    return bench_problem_parse(rest, &p);
+}
+
+static void *create(const char *rest) {
+    bench_problem p;
+    return bench_problem_parse(rest, &p) ? bench_attention_create(&p) : NULL;
+}
+
+/* 2 * visible pairs * (D + Dv); key/value heads can be timed one at a time. */
+static rapt_status cost(const void *data, rapt_context *context, bench_cost *cost) {
+    const bench_attention *c = data;
+    rapt_attention_info info = {0};
+    const rapt_status status = rapt_attention_forward_info(context, &c->what, &c->operands, &info);
+    *cost = (bench_cost){1e-9 * info.flops, info.threads, (int)c->problem.kv_heads};
+    return status;
+}
+
+/* The heads on axis 1 that go with one of `kv_heads` key/value heads; all of a broadcast tensor. */
+static rapt_tensor part_of(const rapt_tensor *t, int64_t kv_heads, int part) {
+    const int64_t heads = t->size[1] / kv_heads;
+    return t->size[1] > 1 ? rapt_tensor_slice(*t, 1, part * heads, heads) : *t;
+}
+
+static rapt_status run_part(const bench_attention *c, rapt_context *context, int part) {
+    const int64_t kv_heads = c->problem.kv_heads;
+    const rapt_tensor q = part_of(&c->q, kv_heads, part), k = part_of(&c->k, kv_heads, part),
+                      v = part_of(&c->v, kv_heads, part), out = part_of(&c->out, kv_heads, part);
+    const rapt_tensor mask = part_of(&c->mask, kv_heads, part),
+                      bias = part_of(&c->bias, kv_heads, part);
+    rapt_attention_operands operands = c->operands;
+    operands.q = &q;
+    operands.k = &k;
+    operands.v = &v;
+    operands.out = &out;
+    if (operands.mask) { operands.mask = &mask; }
+    if (operands.bias) { operands.bias = &bias; }
+    return rapt_attention_forward(context, &c->what, &operands);
+}
+
+static rapt_status run(void *data, rapt_context *context, int part, int parts) {
+    const bench_attention *c = data;
+    if (parts > 1) { return run_part(c, context, part); }
+    return rapt_attention_forward(context, &c->what, &c->operands);
+}
+
+static rapt_status tasks(const void *data, rapt_context *context, double *costs, int64_t capacity,
+                         int64_t *count) {
+    const bench_attention *c = data;
+    rapt_attention_info info = {0};
+    rapt_status status = rapt_attention_forward_info(context, &c->what, &c->operands, &info);
+    *count = info.tasks;
+    if (status == RAPT_OK) {
+        status = rapt_attention_forward_tasks(context, &c->what, &c->operands, costs, capacity);
+    }
+    return status;
+}
+
+const bench_kind bench_kind_forward = {.prefix = "fwd-f32-",
+                                       .accepts = accepts,
+                                       .create = create,
+                                       .destroy = bench_attention_destroy,
+                                       .cost = cost,
+                                       .run = run,
+                                       .spoil = bench_attention_spoil,
+                                       .verify = bench_attention_verify,
+                                       .tasks = tasks};

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT
+ * matmul.h: a matrix product after its checks, and the plan made for it. */
+#ifndef RAPTI_MATMUL_H
+#define RAPTI_MATMUL_H
+
+#include "context.h"
+
+/* A leading axis and how far a step along it moves in each operand; 0 = broadcast. */
+typedef struct rapti_matmul_axis {
+    int64_t size, a, b, c;
+} rapti_matmul_axis;
+
+/* Leading axes, the last one fastest. */
+typedef struct rapti_matmul_axes {
+    int32_t count;
+    int64_t items; /* product of the sizes */
+    rapti_matmul_axis axis[RAPT_MAX_RANK];
+} rapti_matmul_axes;
+
+/* C[m, n] = alpha sum_k A[m, k] B[k, n] + beta C[m, n] + bias[n], for all leading indices. They are
+ * kept as two lists: a unit has a B of its own, its repeats use the same B. Leading axes along
+ * which rows simply go on (x [B, T, K] times one W) are part of `rows`. */
+typedef struct rapti_matmul_problem {
+    int64_t rows, columns, inner;
+    rapti_matmul_axes units, repeats;
+    const float *a, *b, *bias; /* bias null = absent */
+    float *c;
+    int64_t a_row, a_k, b_k, b_column, c_row, c_column, bias_step;
+    float alpha, beta;
+} rapti_matmul_problem;
+
+/* Checks a call (matmul.h of the public headers lists what is refused) and describes it.
+ * needs_data: 0 admits null data pointers. */
+rapt_status rapti_matmul_check(rapt_context *context, const rapt_matmul *what,
+                               const rapt_matmul_operands *operands, int needs_data,
+                               rapti_matmul_problem *problem);
+
+/* How far item number `index` lies from the first one, in each operand. */
+rapti_matmul_axis rapti_matmul_offset(const rapti_matmul_axes *axes, int64_t index);
+
+/* How a call is cut up. Panels are columns of C as wide as a register tile. B is packed in panels,
+ * wave by wave: a few units, or a few panels of one unit, and one span of k at a time. Then tasks
+ * multiply rows of A with what is packed. Only `span` and the blocks inside it touch a result, and
+ * they depend on `inner` alone. */
+typedef struct rapti_matmul_plan {
+    const rapti_kernels *kernels;
+    int64_t vectors, panels; /* of a row of C */
+    int64_t spans;           /* at least one */
+    int64_t wave_units, wave_panels;
+    int64_t row_block, row_blocks; /* rows of A per task; tasks per repeat */
+    int64_t column_tasks;          /* parts that the panels of a wave are cut into */
+    int32_t threads;
+    size_t unit_floats, packed_bytes, thread_bytes, scratch_bytes;
+} rapti_matmul_plan;
+
+void rapti_matmul_make_plan(const rapt_context *context, const rapti_matmul_problem *p,
+                            rapti_matmul_plan *plan);
+
+/* Bytes of scratch that one thread needs, for a plan whose tasks are known. */
+size_t rapti_matmul_thread_bytes(const rapti_matmul_plan *plan);
+
+/* First lane vector of a panel; the panel holds those up to the start of the next. */
+int64_t rapti_matmul_panel_start(const rapti_matmul_plan *plan, int64_t panel);
+
+/* Indices k of a span, and of a block inside a span: [begin, end). */
+typedef struct rapti_matmul_range {
+    int64_t begin, end;
+} rapti_matmul_range;
+
+rapti_matmul_range rapti_matmul_span(const rapti_matmul_problem *p, int64_t span);
+int64_t rapti_matmul_blocks(rapti_matmul_range span); /* at least one */
+rapti_matmul_range rapti_matmul_block(rapti_matmul_range span, int64_t block);
+
+/* What is packed at a time. */
+typedef struct rapti_matmul_wave {
+    const rapti_matmul_problem *p;
+    const rapti_matmul_plan *plan;
+    int64_t first_unit, units, first_panel, panels, span;
+    float *packed; /* [units][unit_floats] */
+    char *scratch; /* [threads][thread_bytes] */
+} rapti_matmul_wave;
+
+/* Tasks of a wave, first those that pack, then those that multiply. */
+int64_t rapti_matmul_pack_tasks(const rapti_matmul_wave *wave);
+int64_t rapti_matmul_product_tasks(const rapti_matmul_wave *wave);
+void rapti_matmul_run_pack(void *wave, int64_t task, int32_t thread);
+void rapti_matmul_run_product(void *wave, int64_t task, int32_t thread);
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT
+ * matmul_run.c: the public calls of the matrix product: check, plan, run. */
+#include "matmul.h"
+#include "parallel.h"
+
+/* All spans of k, one after the other, on the same columns: C grows from span to span. */
+static void run_spans(rapti_matmul_wave *w) {
+    for (w->span = 0; w->span < w->plan->spans; w->span++) {
+        const int32_t threads = w->plan->threads;
+        rapti_parallel_run(threads, rapti_matmul_pack_tasks(w), rapti_matmul_run_pack, w);
+        rapti_parallel_run(threads, rapti_matmul_product_tasks(w), rapti_matmul_run_product, w);
+    }
+}
+
+static void run_waves(rapti_matmul_wave *w) {
+    const rapti_matmul_plan *plan = w->plan;
+    const int64_t units = w->p->units.items;
+    for (w->first_unit = 0; w->first_unit < units; w->first_unit += plan->wave_units) {
+        const int64_t left = units - w->first_unit;
+        w->units = left < plan->wave_units ? left : plan->wave_units;
+        for (w->first_panel = 0; w->first_panel < plan->panels; w->first_panel += w->panels) {
+            const int64_t panels = plan->panels - w->first_panel;
+            w->panels = panels < plan->wave_panels ? panels : plan->wave_panels;
+            run_spans(w);
+        }
+    }
+}
+
+rapt_status rapt_matmul_run(rapt_context *context, const rapt_matmul *what,
+                            const rapt_matmul_operands *operands) {
+    rapti_matmul_problem p;
+    rapti_matmul_plan plan;
+    void *scratch = NULL;
+    rapt_status status = rapti_matmul_check(context, what, operands, 1, &p);
+    if (status != RAPT_OK || p.units.items == 0) { return status; }
+    rapti_matmul_make_plan(context, &p, &plan);
+    status = rapti_context_scratch(context, operands->scratch, operands->scratch_bytes,
+                                   plan.scratch_bytes, &scratch);
+    if (status != RAPT_OK) { return status; }
+    rapti_matmul_wave wave = {
+        .p = &p, .plan = &plan, .packed = scratch, .scratch = (char *)scratch + plan.packed_bytes};
+    run_waves(&wave);
+    return RAPT_OK;
+}
+
+rapt_status rapt_matmul_scratch(rapt_context *context, const rapt_matmul *what,
+                                const rapt_matmul_operands *operands, int64_t *bytes) {
+    rapti_matmul_problem p;
+    rapti_matmul_plan plan;
+    rapt_status status = rapti_matmul_check(context, what, operands, 0, &p);
+    if (status == RAPT_OK && !bytes) {
+        status = rapti_fail(context, RAPT_ERR_ARGUMENT, "bytes: null pointer");
+    }
+    if (status != RAPT_OK) { return status; }
+    rapti_matmul_make_plan(context, &p, &plan);
+    *bytes = (int64_t)plan.scratch_bytes;
+    return RAPT_OK;
+}
