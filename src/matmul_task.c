@@ -73,20 +73,16 @@ static strip find_strip(const rapti_matmul_wave *w, int64_t index) {
                    .packs = w->plan->fused && row == 0 && repeat == 0};
 }
 
-/* The strip of the task that this thread will probably have next; null if it is `now` again. */
-static const strip *find_next(const rapti_matmul_wave *w, int64_t task, const strip *now,
-                              strip *next) {
-    const int64_t later = task + w->plan->threads;
-    if (later >= rapti_matmul_product_tasks(w)) { return NULL; }
-    *next = find_strip(w, later / w->plan->column_tasks);
-    return next->a != now->a ? next : NULL;
+static int64_t first_panel(const rapti_matmul_wave *w, int64_t task) {
+    return task % w->plan->column_tasks * w->panels / w->plan->column_tasks;
 }
 
 /* One panel of a task. */
 typedef struct step {
     const rapti_matmul_wave *w;
-    const strip *m, *later;             /* later: null if nothing is known */
+    const strip *m;
     const rapti_matmul_panel *n, *next; /* next: null at the last */
+    int64_t later;                      /* the task that this thread will probably have next */
     int parts;
     local *s;
 } step;
@@ -105,22 +101,36 @@ static ahead rows_ahead(const float *first, int64_t count, int64_t size, int64_t
     return (ahead){first, near ? count * distance : 0};
 }
 
-/* While a panel is multiplied: the next panel, packed; for the task that packs it, first the
- * columns of B and then the place where they go; with the last panel, the next strip of A. */
-static ahead look_ahead(const step *t, int part) {
+static ahead packed_ahead(const step *t, const rapti_matmul_panel *n) {
+    const rapti_matmul_range k = rapti_matmul_wave_block(t->w);
+    return (ahead){rapti_matmul_packed(t->w, t->m->unit, n),
+                   (k.end - k.begin) * n->vectors * t->w->plan->kernels->lanes};
+}
+
+/* With the last panel of a task: the next task's strip of A or, if it is this one, first panel. */
+static ahead look_at_task(const step *t) {
     const rapti_matmul_wave *w = t->w;
+    if (t->later >= rapti_matmul_product_tasks(w)) { return (ahead){0}; }
+    const strip m = find_strip(w, t->later / w->plan->column_tasks);
     const rapti_matmul_range k = rapti_matmul_wave_block(w);
-    const int64_t size = k.end - k.begin;
-    if (!t->next) {
-        if (!t->later || t->later->a_k != 1) { return (ahead){0}; }
-        return rows_ahead(t->later->a, t->later->count, size, t->later->a_row);
+    if (m.c == t->m->c) {
+        const rapti_matmul_panel n = rapti_matmul_find_panel(w, first_panel(w, t->later));
+        return packed_ahead(t, &n);
     }
+    return m.a_k == 1 ? rows_ahead(m.a, m.count, k.end - k.begin, m.a_row) : (ahead){0};
+}
+
+/* While a panel is multiplied: the next panel, packed; for the task that packs it, first the
+ * columns of B and then the place where they go. */
+static ahead look_ahead(const step *t, int part) {
+    const rapti_matmul_problem *p = t->w->p;
+    const rapti_matmul_range k = rapti_matmul_wave_block(t->w);
+    if (!t->next) { return look_at_task(t); }
     if (part == 0 && t->parts == 2) {
-        return rows_ahead(rapti_matmul_source(w, t->m->unit, t->next), t->next->columns, size,
-                          w->p->b_k == 1 ? w->p->b_column : 0);
+        return rows_ahead(rapti_matmul_source(t->w, t->m->unit, t->next), t->next->columns,
+                          k.end - k.begin, p->b_k == 1 ? p->b_column : 0);
     }
-    return (ahead){rapti_matmul_packed(w, t->m->unit, t->next),
-                   size * t->next->vectors * w->plan->kernels->lanes};
+    return packed_ahead(t, t->next);
 }
 
 /* Between tiles, products ask for the rows of C where the next panel's sums will go. */
@@ -203,20 +213,18 @@ static void pack_strip(const rapti_matmul_wave *w, strip *m, local *s) {
 void rapti_matmul_run_product(void *wave, int64_t task, int32_t thread) {
     const rapti_matmul_wave *w = wave;
     const rapti_matmul_plan *plan = w->plan;
-    const int64_t part = task % plan->column_tasks;
-    const int64_t first = part * w->panels / plan->column_tasks;
-    const int64_t past = (part + 1) * w->panels / plan->column_tasks;
+    const int64_t first = first_panel(w, task);
+    const int64_t past = first_panel(w, task + 1) > first ? first_panel(w, task + 1) : w->panels;
     local s = {0};
-    strip m = find_strip(w, task / plan->column_tasks), next_strip;
+    strip m = find_strip(w, task / plan->column_tasks);
     carve_local(plan, w->scratch + (size_t)thread * plan->thread_bytes, &s);
-    const strip *later = find_next(w, task, &m, &next_strip);
     if (plan->packed_a_floats > 0) { pack_strip(w, &m, &s); }
     for (int64_t i = first; i < past; i++) {
         const rapti_matmul_panel n = rapti_matmul_find_panel(w, i);
         const rapti_matmul_panel following = rapti_matmul_find_panel(w, i + 1);
         const step t = {.w = w,
                         .m = &m,
-                        .later = later,
+                        .later = task + plan->threads,
                         .n = &n,
                         .next = i + 1 < past ? &following : NULL,
                         .parts = m.packs && !rapti_matmul_packs_rows(w) ? 2 : 1,
