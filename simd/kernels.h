@@ -44,8 +44,8 @@ typedef struct rapti_product {
     int64_t rows, inner, vectors;
     rapti_prefetch *prefetch; /* null = none */
 
-    /* Memory that will be used soon: while the product runs, it asks for all of it, evenly, into
-     * the second cache level. 0 bytes = none. */
+    /* product: memory that will be used soon. It asks for all of it, evenly while it runs, into the
+     * second cache level. 0 bytes = none. */
     const void *stream;
     int64_t stream_bytes;
 } rapti_product;
