@@ -12,6 +12,12 @@
 /* No row has more lanes, no group more lane vectors. */
 enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
 
+/* Sums of exponentials run over blocks of this many vectors, then over so many blocks: a chunk. */
+enum { RAPTI_SUM_VECTORS = 64, RAPTI_SUM_BLOCKS = 64 };
+
+/* Columns pass through scratch in strips of so many (or fewer, whole vectors), and so many keys. */
+enum { RAPTI_STRIP_COLUMNS = 64, RAPTI_STRIP_KEYS = 2048 };
+
 /* Rows of memory that will be used soon: with every tile that they compute, products prefetch some
  * of them into the second cache level. `next` counts those already asked for. */
 typedef struct rapti_prefetch_rows {
@@ -37,6 +43,11 @@ typedef struct rapti_product {
     const float *factor; /* product_add: one number per row */
     int64_t rows, inner, vectors;
     rapti_prefetch *prefetch; /* null = none */
+
+    /* Memory that will be used soon: while the product runs, it asks for all of it, evenly, into
+     * the second cache level. 0 bytes = none. */
+    const void *stream;
+    int64_t stream_bytes;
 } rapti_product;
 
 /* The running state of the online softmax, one number per query. */
@@ -68,7 +79,7 @@ typedef struct rapti_dropout {
 typedef struct rapti_gradient {
     float *s;          /* scores, -inf where hidden; becomes P */
     float *dp;         /* becomes dS; null = not wanted */
-    const float *kept; /* 0 where dropout drops the weight, anything else where not; null = none */
+    const float *kept; /* Z: dropout's pattern of 0 and 1; null = all 1 */
     int64_t ld;        /* of all three */
     int64_t from, begin, end, to;
     const float *lse, *delta; /* one number per lane; lse is not -inf */
@@ -139,9 +150,8 @@ typedef struct rapti_kernels {
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
 
-    /* Keys [begin, end): P = exp(S - lse) and dS = P * (dP - delta), both 0 where S is -inf; for a
-     * dropped weight dP counts as 0, and P becomes 0 after dS is made. Both 0 for the other keys of
-     * [from, to). */
+    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; P and dS are 0
+     * where S is -inf, and for the other keys of [from, to). */
     void (*softmax_gradient)(const rapti_gradient *g);
 
     /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
@@ -165,6 +175,26 @@ typedef struct rapti_kernels {
 
     /* 1 if all of rows[r * row + c], c < vectors * lanes, are finite. */
     int (*all_finite)(const float *rows, int64_t row, int64_t count, int64_t vectors);
+
+    /* The largest of x[i], i < n, and of the lowest float; NaN if one is. */
+    float (*row_max)(const float *x, int64_t n);
+
+    /* The sum of exp(x[i] - shift), i < n: that of a whole row is the sum, in order, of those of
+     * its chunks of RAPTI_SUM_BLOCKS * RAPTI_SUM_VECTORS * lanes elements, the last one shorter. */
+    float (*row_sum_exp)(const float *x, int64_t n, float shift);
+
+    /* out[i] = exp(x[i] - shift) * factor, and 0 where x[i] is -inf. `out` may be `x`. */
+    void (*row_exp)(const float *x, int64_t n, float shift, float factor, float *out);
+
+    /* out[i] = exp(x[i] - max) * (1 / sum) with row_max and row_sum_exp; zeros if the sum is 0;
+     * NaN, but 0 where x[i] is -inf, if an element is NaN or +inf. `out` may be `x`. */
+    void (*softmax_row)(const float *x, int64_t n, float *out);
+
+    /* The same, bit by bit, down each column: element k of column c at in[k * in_k + c], k < n,
+     * c < columns. `out` may be `in`. scratch: RAPTI_STRIP_COLUMNS floats for each of
+     * min(n, RAPTI_STRIP_KEYS) keys. */
+    void (*softmax_columns)(const float *in, int64_t in_k, float *out, int64_t out_k, int64_t n,
+                            int64_t columns, float *scratch);
 
     /* y[i] = exp(x[i]), i < n: the word of the fused kernels (x <= 0 only), and SLEEF's. */
     void (*exp_nonpositive)(const float *x, float *y, int64_t n);

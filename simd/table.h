@@ -7,6 +7,8 @@
 #include "product.h"
 #include "rows.h"
 #include "softmax.h"
+#include "softmax_columns.h"
+#include "softmax_rows.h"
 #include "visibility.h"
 
 #define RAPTI_JOIN_(a, b) a##b
@@ -52,6 +54,11 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .add_lanes = add_lanes,
     .pack_rows = pack_rows,
     .all_finite = all_finite,
+    .row_max = row_max,
+    .row_sum_exp = row_sum_exp,
+    .row_exp = row_exp,
+    .softmax_row = softmax_row,
+    .softmax_columns = softmax_columns,
     .exp_nonpositive = exp_nonpositive,
     .exp_any = exp_any,
 };

@@ -49,7 +49,10 @@ typedef struct rapti_matmul_plan {
     int64_t wave_units, wave_panels;
     int64_t row_block, row_blocks; /* rows of A per task; tasks per repeat */
     int64_t column_tasks;          /* parts that the panels of a wave are cut into */
+    int64_t row_ld;                /* row_block, a multiple of the lanes */
+    int64_t packed_a_floats;       /* a task's copy of its rows of A; 0: read in place */
     int32_t threads;
+    int fused; /* 1: no task waits for another's packing: the first rows of a unit pack its B */
     size_t unit_floats, packed_bytes, thread_bytes, scratch_bytes;
 } rapti_matmul_plan;
 

@@ -7,7 +7,9 @@
 static void run_spans(rapti_matmul_wave *w) {
     for (w->span = 0; w->span < w->plan->spans; w->span++) {
         const int32_t threads = w->plan->threads;
-        rapti_parallel_run(threads, rapti_matmul_pack_tasks(w), rapti_matmul_run_pack, w);
+        if (!w->plan->fused) {
+            rapti_parallel_run(threads, rapti_matmul_pack_tasks(w), rapti_matmul_run_pack, w);
+        }
         rapti_parallel_run(threads, rapti_matmul_product_tasks(w), rapti_matmul_run_product, w);
     }
 }
