@@ -46,6 +46,7 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .finish_product = finish_product,
     .scatter_lanes = scatter_lanes,
     .pack_rows = pack_rows,
+    .add_rows = add_rows,
     .all_finite = all_finite,
     .exp_nonpositive = exp_nonpositive,
     .exp_any = exp_any,

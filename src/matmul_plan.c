@@ -105,9 +105,9 @@ static void choose_tasks(const rapti_matmul_problem *p, rapti_matmul_plan *plan)
     }
 }
 
-/* A is read in place if its rows go on along k. In a transposed view, each step along k is a line of
- * its own, on few sets of the first cache level and beyond the hardware's prefetch: half the speed
- * of rows that a task copied, from the second panel on. Rows of a copy lie on different sets. */
+/* A is read in place if its rows go on along k. In a transposed view, each step along k is a line
+ * of its own, on few sets of the first cache level and beyond the hardware's prefetch: half the
+ * speed of rows that a task copied, from the second panel on. Rows of a copy lie on many sets. */
 static void choose_copy(const rapti_matmul_problem *p, rapti_matmul_plan *plan) {
     const int near = -NEAR_FLOATS <= p->a_k && p->a_k <= NEAR_FLOATS;
     if (near || plan->panels < 2 * plan->column_tasks) { return; }

@@ -71,6 +71,13 @@ void rapti_list_linear(rapti_listing *listing, const char *prefix, const char *n
 rapt_status rapti_linear_step(rapti_steps *steps, const rapt_linear *linear, const rapt_tensor *x,
                               const rapt_tensor *out);
 
+/* The backward call as steps, all of it checked: dx and gradients, and either tensor of the latter,
+ * may be absent (null). */
+rapt_status rapti_linear_backward_step(rapti_steps *steps, const rapt_linear *linear,
+                                       const rapt_tensor *x, const rapt_tensor *dout,
+                                       const rapt_tensor *dx, int32_t accumulate,
+                                       const rapt_linear *gradients);
+
 /* ---- The pass ---- */
 
 /* The layer for `role`, or for part `part` of it. */
