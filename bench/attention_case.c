@@ -8,8 +8,9 @@
 #include <stdlib.h>
 
 static int take_form(const char **at, bench_problem *p) {
-    static const char *const names[] = {"full", "causal", "window", "mask", "lengths", "bias"};
-    for (int form = BENCH_FULL; form <= BENCH_BIAS; form++) {
+    static const char *const names[] = {"full",    "causal", "window", "mask",
+                                        "lengths", "bias",   "dropout"};
+    for (int form = BENCH_FULL; form <= BENCH_DROPOUT; form++) {
         if (bench_take_text(at, names[form])) {
             p->form = (bench_form)form;
             return form != BENCH_WINDOW || bench_take_number(at, &p->window);
@@ -63,6 +64,7 @@ static int add_form(bench_attention *c) {
         c->bias = normal(5, 1, p->q_heads, p->queries, p->keys);
         c->operands.bias = &c->bias;
         return c->bias.data != NULL;
+    case BENCH_DROPOUT: c->what.dropout = (rapt_dropout){1, 0.1, 123, 0}; break;
     }
     return 1;
 }

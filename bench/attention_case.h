@@ -17,7 +17,8 @@ typedef enum bench_form {
     BENCH_WINDOW,  /* causal, the last `window` keys */
     BENCH_MASK,    /* bool [B, 1, Tq, Tk] */
     BENCH_LENGTHS, /* key lengths [B] */
-    BENCH_BIAS     /* f32 [1, Hq, Tq, Tk] */
+    BENCH_BIAS,    /* f32 [1, Hq, Tq, Tk] */
+    BENCH_DROPOUT  /* training, p = 0.1 */
 } bench_form;
 
 typedef struct bench_problem {

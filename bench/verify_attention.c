@@ -34,6 +34,7 @@ static int visible(const bench_attention *c, place at, int64_t j) {
     const int64_t position = at.i + p->keys - p->queries;
     switch (p->form) {
     case BENCH_FULL:
+    case BENCH_DROPOUT:
     case BENCH_BIAS: return 1;
     case BENCH_CAUSAL: return j <= position;
     case BENCH_WINDOW: return j <= position && j > position - p->window;
@@ -80,6 +81,29 @@ static void softmax_row(int64_t n, double *s) {
     for (int64_t j = 0; j < n && sum > 0; j++) { s[j] /= sum; }
 }
 
+/* Philox 4x32-10 (Salmon et al. 2011) of {key / 4, query, item, offset}: word key mod 4. */
+static uint32_t philox(uint64_t seed, const uint32_t counter[4], int64_t word) {
+    uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]};
+    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
+    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9, k1 += 0xBB67AE85) {
+        const uint64_t a = (uint64_t)0xD2511F53 * c[0], b = (uint64_t)0xCD9E8D57 * c[2];
+        const uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ k0, (uint32_t)b,
+                                  (uint32_t)(a >> 32) ^ c[3] ^ k1, (uint32_t)a};
+        for (int n = 0; n < 4; n++) { c[n] = next[n]; }
+    }
+    return c[word];
+}
+
+static void drop_row(const bench_attention *c, place at, double *s) {
+    const rapt_dropout *d = &c->what.dropout;
+    const uint32_t item = (uint32_t)(at.b * c->problem.q_heads + at.h);
+    for (int64_t j = 0; d->training && j < c->problem.keys; j++) {
+        const uint32_t counter[4] = {(uint32_t)(j / 4), (uint32_t)at.i, item, d->offset};
+        const double word = (double)(int32_t)philox(d->seed, counter, j % 4);
+        s[j] = word < rint((1 - d->p) * 0x1p32) - 0x1p31 ? s[j] / (1 - d->p) : 0;
+    }
+}
+
 /* Worst error of one output row, as a multiple of the tolerance. */
 static double check_row(const bench_attention *c, place at, double *s) {
     const bench_problem *p = &c->problem;
@@ -90,6 +114,7 @@ static double check_row(const bench_attention *c, place at, double *s) {
                        ((at.b * p->q_heads + at.h) * p->queries + at.i) * p->value_dim;
     double worst = 0;
     softmax_row(p->keys, s);
+    drop_row(c, at, s);
     for (int64_t d = 0; d < p->value_dim; d++) {
         double sum = 0, absolute = 0;
         for (int64_t j = 0; j < p->keys; j++) {

@@ -40,13 +40,28 @@ typedef struct rapti_problem {
 enum {
     RAPTI_SIZES_ONLY = 1,   /* data pointers may be null */
     RAPTI_SCORES_GIVEN = 2, /* the weights tensor holds the scores to begin with */
-    RAPTI_NAMED_SCORES = 4  /* and messages call it "scores" */
+    RAPTI_NAMED_SCORES = 4, /* and messages call it "scores" */
+    RAPTI_BACKWARD = 8      /* out and lse are inputs: they may overlap what they like */
 };
 
 /* Checks a call (attention.h of the public headers lists what is refused) and describes it. */
 rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *what,
                                   const rapt_attention_operands *operands, int kind,
                                   rapti_problem *problem);
+
+/* A tensor of type f32 and given rank and sizes; -1 admits any size. */
+rapt_status rapti_attention_check_operand(rapt_context *context, const char *name,
+                                          const rapt_tensor *t, int32_t rank,
+                                          const int64_t *expected, int needs_data);
+
+/* A tensor that broadcasts to [B, Hq, Tq, Tk]; null gives a view with null data. */
+rapt_status rapti_attention_check_broadcast(rapt_context *context, const char *name,
+                                            const rapt_tensor *t, rapt_dtype dtype,
+                                            const rapti_problem *problem, int needs_data,
+                                            rapti_broadcast *view);
+
+/* Query-key pairs inside the limits, over all batch items and heads; saturates. */
+int64_t rapti_attention_visible(const rapti_problem *problem);
 
 /* Runs a checked call. */
 rapt_status rapti_attention_run(rapt_context *context, const rapti_problem *problem, void *scratch,

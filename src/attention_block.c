@@ -11,28 +11,30 @@
 
 #include <string.h>
 
-static void score_keys(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
-                       int64_t from, int64_t to, int64_t first_vector, int64_t vectors) {
+static void multiply_part(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
+                          const rapti_key_rows *k, rapti_range keys, int64_t first_vector,
+                          int64_t vectors) {
     const int64_t width = s->plan->kernels->lanes;
     const rapti_product product = {
-        .a = rapti_kv_row(s, &s->p->k, b->start + from),
-        .a_row = s->p->k.stride[2],
-        .a_k = s->p->k.stride[3],
-        .b = g->qt + first_vector * width,
+        .a = rapti_kv_row(s, k->rows, b->start + keys.begin),
+        .a_row = k->rows->stride[2],
+        .a_k = k->rows->stride[3],
+        .b = k->lanes + first_vector * width,
         .b_k = g->lanes,
-        .c = s->scores + from * g->lanes + first_vector * width,
-        .c_row = g->lanes,
-        .rows = to - from,
-        .inner = s->p->dim,
+        .c = k->tile + keys.begin * g->tile_ld + first_vector * width,
+        .c_row = g->tile_ld,
+        .rows = keys.end - keys.begin,
+        .inner = k->size,
         .vectors = vectors,
-        .prefetch = g->started ? NULL : s->prefetch,
+        .prefetch = k->prefetch,
     };
     s->plan->kernels->product(&product);
 }
 
-/* Across a diagonal, keys are scored only for the lane vectors that see them: these are always
+/* Across a diagonal, keys are multiplied only with the lane vectors that see them: these are always
  * neighbours. Keys between two ends of ranges have the same ones. */
-static void score_limited(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
+static void multiply_limited(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
+                             const rapti_key_rows *k) {
     const int64_t width = s->plan->kernels->lanes;
     for (int64_t key = b->from; key < b->to;) {
         int64_t first = g->vectors, past = 0, next = b->to;
@@ -45,17 +47,26 @@ static void score_limited(const rapti_task_state *s, const rapti_group *g, const
             if (r.begin > key) { next = rapti_min(next, r.begin); }
             if (r.end > key) { next = rapti_min(next, r.end); }
         }
-        if (first < past) { score_keys(s, g, b, key, next, first, past - first); }
+        if (first < past) {
+            multiply_part(s, g, b, k, (rapti_range){key, next}, first, past - first);
+        }
         key = next;
     }
 }
 
-void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
+void rapti_attention_multiply_keys(const rapti_task_state *s, const rapti_group *g,
+                                   const rapti_block *b, const rapti_key_rows *k) {
     if (rapti_attention_limited(g, b)) {
-        score_limited(s, g, b);
+        multiply_limited(s, g, b, k);
     } else {
-        score_keys(s, g, b, b->from, b->to, 0, g->vectors);
+        multiply_part(s, g, b, k, (rapti_range){b->from, b->to}, 0, g->vectors);
     }
+}
+
+void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
+    const rapti_key_rows keys = {&s->p->k, s->p->dim, g->qt, s->scores,
+                                 g->started ? NULL : s->prefetch};
+    rapti_attention_multiply_keys(s, g, b, &keys);
 }
 
 static void softmax_step(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {

@@ -40,23 +40,6 @@ rapt_status rapt_attention_forward(rapt_context *context, const rapt_attention *
     return rapti_attention_run(context, &problem, operands->scratch, operands->scratch_bytes);
 }
 
-/* Query-key pairs of the call; saturates. */
-static int64_t count_visible(const rapti_problem *p) {
-    int64_t pairs = 0;
-    const int same = !p->key_lengths.data || p->key_lengths.size[0] == 1;
-    const int64_t items = same ? p->batch > 0 : p->batch;
-    for (int64_t b = 0; b < items; b++) {
-        for (int64_t i = 0; i < p->queries; i++) {
-            const rapti_range r = rapti_attention_range(p, b, i);
-            if (r.end > r.begin && __builtin_add_overflow(pairs, r.end - r.begin, &pairs)) {
-                return INT64_MAX;
-            }
-        }
-    }
-    const int64_t repeats = p->heads * (items ? p->batch / items : 0);
-    return __builtin_mul_overflow(pairs, repeats, &pairs) ? INT64_MAX : pairs;
-}
-
 rapt_status rapt_attention_forward_info(rapt_context *context, const rapt_attention *what,
                                         const rapt_attention_operands *operands,
                                         rapt_attention_info *info) {
@@ -68,7 +51,7 @@ rapt_status rapt_attention_forward_info(rapt_context *context, const rapt_attent
     }
     if (status == RAPT_OK) { status = rapti_attention_plan(context, &p, &plan); }
     if (status != RAPT_OK) { return status; }
-    const int64_t visible = count_visible(&p);
+    const int64_t visible = rapti_attention_visible(&p);
     *info = (rapt_attention_info){
         .isa = plan.kernels->isa,
         .path = p.materialised ? "materialised" : "fused",

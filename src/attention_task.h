@@ -17,6 +17,7 @@ typedef struct rapti_row {
 typedef struct rapti_group {
     int64_t first_row, rows; /* rows beyond the last are copies of the last; never written */
     int64_t vectors, lanes;
+    int64_t tile_ld;              /* floats between the keys of its tiles */
     int64_t begin, end;           /* keys that some row sees, counted from key 0 */
     int64_t full_begin, full_end; /* keys that every row sees */
     rapti_row *row;               /* [lanes] */
@@ -50,6 +51,13 @@ typedef struct rapti_block {
     int64_t v_row;
 } rapti_block;
 
+/* Hands out aligned pieces of memory; with base null it only counts. */
+typedef struct rapti_carver {
+    char *base;
+    size_t used;
+} rapti_carver;
+void *rapti_carve(rapti_carver *c, size_t bytes);
+
 /* Lays the state out in scratch; with scratch null it only counts. Returns the bytes. */
 size_t rapti_attention_carve(rapti_task_state *s, void *scratch);
 
@@ -70,7 +78,22 @@ int rapti_attention_values_finite(const rapti_task_state *s, const rapti_block *
 
 /* ---- One group against one block (attention_block.c). s->scores is the block's tile. ---- */
 
-/* Scores of the block's keys; with those hidden by limits unspecified. */
+/* Rows of a tensor that has one per key, to be multiplied with a group's lanes:
+ * tile[key][lane] = sum_d rows[key][d] * lanes[d][lane], d < size. */
+typedef struct rapti_key_rows {
+    const rapt_tensor *rows;
+    int64_t size;
+    const float *lanes;
+    float *tile;
+    rapti_prefetch *prefetch; /* null = none */
+} rapti_key_rows;
+
+/* ... for the block's keys. Where limits hide a key from a whole lane vector, the tile is left as it
+ * is. */
+void rapti_attention_multiply_keys(const rapti_task_state *s, const rapti_group *g,
+                                   const rapti_block *b, const rapti_key_rows *k);
+
+/* Scores of the block's keys, with those hidden by limits unspecified. */
 void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, const rapti_block *b);
 
 /* Adds the values, weighted by the tile, to the group's output, after scaling that by

@@ -47,8 +47,8 @@ static void hide_limits(const rapti_task_state *s, const rapti_group *g, const r
     /* all lanes see [last begin, first end): only the keys around it need a look */
     const int64_t inner_begin = rapti_clamp(begin[width - 1], from, to);
     const int64_t inner_end = rapti_clamp(end[0], inner_begin, to);
-    kernels->hide_outside(tile + lane, g->lanes, from, inner_begin, begin, end);
-    kernels->hide_outside(tile + lane, g->lanes, inner_end, to, begin, end);
+    kernels->hide_outside(tile + lane, g->tile_ld, from, inner_begin, begin, end);
+    kernels->hide_outside(tile + lane, g->tile_ld, inner_end, to, begin, end);
 }
 
 /* Each step replaces what it hides, so limits come last: a hidden bias may be NaN. */
@@ -60,12 +60,12 @@ void rapti_attention_hide(const rapti_task_state *s, const rapti_group *g, const
     if (bias->data) {
         block_rows(s, g, b, lane, bias, sizeof(float), rows);
         kernels->apply_bias((const float *const *)rows, bias->stride[3], from, to, tile + lane,
-                            g->lanes);
+                            g->tile_ld);
     }
     if (mask->data) {
         block_rows(s, g, b, lane, mask, 1, rows);
         kernels->apply_mask((const uint8_t *const *)rows, mask->stride[3], from, to, tile + lane,
-                            g->lanes);
+                            g->tile_ld);
     }
     if (rapti_attention_limited(g, b)) { hide_limits(s, g, b, lane, from, to, tile); }
 }
@@ -79,7 +79,7 @@ void rapti_attention_drop(const rapti_task_state *s, const rapti_group *g, const
         const char *rows[RAPTI_MAX_LANES];
         block_rows(s, g, b, lane, &p->keep, 1, rows);
         kernels->apply_keep((const uint8_t *const *)rows, p->keep.stride[3], from, to, tile + lane,
-                            g->lanes);
+                            g->tile_ld);
         return;
     }
     int32_t query[RAPTI_MAX_LANES], item[RAPTI_MAX_LANES];
@@ -88,5 +88,5 @@ void rapti_attention_drop(const rapti_task_state *s, const rapti_group *g, const
         query[i] = (int32_t)(uint32_t)r.query;
         item[i] = (int32_t)(uint32_t)(s->batch * p->heads + r.head);
     }
-    kernels->drop_lanes(&p->dropout, query, item, b->start, from, to, tile + lane, g->lanes);
+    kernels->drop_lanes(&p->dropout, query, item, b->start, from, to, tile + lane, g->tile_ld);
 }

@@ -112,7 +112,7 @@ typedef struct rapti_module_shape {
     rapt_tensor weights; /* [B, heads, T, S], or [B, 1, T, S] for the mean */
 } rapti_module_shape;
 
-/* Everything but the mask's shape and the key lengths, which the attention call itself checks. */
+/* Everything but the mask's later axes and the key lengths, which the attention call checks. */
 rapt_status rapti_module_check(rapt_context *context, const rapti_pass *pass,
                                const rapt_module_call *call, rapti_module_shape *shape);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * module_check.c: everything that can be wrong with a module's call, found before anything is
- * touched. The shape of a mask and the values of key lengths are left to the attention call, which
- * checks them while steps are counted. */
+ * touched. The later axes of a mask and the values of key lengths are left to the attention call,
+ * which checks them while steps are counted. */
 #include "module.h"
 
 #include "operand.h"
@@ -97,6 +97,31 @@ static rapt_status check_outputs(rapt_context *context, const rapti_pass *pass,
     return rapti_operand_sizes(context, "weights", &shape->weights, 4, size);
 }
 
+static rapt_status check_batch(rapt_context *context, const char *name, const rapt_tensor *t,
+                               int64_t batch) {
+    if (t->size[0] == batch || t->size[0] == 1) { return RAPT_OK; }
+    return rapti_fail(context, RAPT_ERR_SHAPE, "%s: size %lld of axis 0, expected %lld or 1", name,
+                      (long long)t->size[0], (long long)batch);
+}
+
+/* What the attention calls cannot see, because they get items of the batch and perhaps null data.
+ */
+static rapt_status check_masks(rapt_context *context, const rapt_module_call *call, int64_t batch) {
+    const rapt_tensor *mask = call->mask, *key_lengths = call->key_lengths;
+    rapt_status status = RAPT_OK;
+    if (mask) {
+        status = rapti_operand_check(context, "mask", mask, RAPT_BOOL, 1, 4);
+        if (status == RAPT_OK && mask->rank == 4) {
+            status = check_batch(context, "mask", mask, batch);
+        }
+    }
+    if (status == RAPT_OK && key_lengths) {
+        status = rapti_tensor_check(context, "key_lengths", key_lengths, 1, 1, 1);
+        if (status == RAPT_OK) { status = check_batch(context, "key_lengths", key_lengths, batch); }
+    }
+    return status;
+}
+
 /* No written tensor shares an element with itself, an input, a parameter. */
 static rapt_status check_written(rapt_context *context, const rapti_pass *pass,
                                  const rapt_module_call *call, const char *name,
@@ -138,12 +163,7 @@ rapt_status rapti_module_check(rapt_context *context, const rapti_pass *pass,
     rapt_status status = rapti_flag_check(context, "training", call->training);
     if (status == RAPT_OK) { status = check_sources(context, pass, call, shape); }
     if (status == RAPT_OK) { status = check_outputs(context, pass, call, shape); }
-    if (status == RAPT_OK && call->mask) {
-        status = rapti_operand_check(context, "mask", call->mask, RAPT_BOOL, 1, 4);
-    }
-    if (status == RAPT_OK && call->key_lengths) {
-        status = rapti_tensor_check(context, "key_lengths", call->key_lengths, 1, 1, 1);
-    }
+    if (status == RAPT_OK) { status = check_masks(context, call, shape->batch); }
     if (status == RAPT_OK) { status = check_written(context, pass, call, "out", call->out); }
     if (status == RAPT_OK && call->weights) {
         status = check_written(context, pass, call, "weights", call->weights);

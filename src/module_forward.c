@@ -224,6 +224,15 @@ static rapt_status run_round(forward *f, int64_t first, int64_t n) {
     return status;
 }
 
+static rapt_status run_rounds(forward *f) {
+    const int64_t batch = f->shape.batch;
+    rapt_status status = batch == 0 ? run_round(f, 0, 0) : RAPT_OK;
+    for (int64_t first = 0; first < batch && status == RAPT_OK; first += f->items) {
+        status = run_round(f, first, least(f->items, batch - first));
+    }
+    return status;
+}
+
 /* Philox counts items from the first of the call, so all of them must be in one round then. */
 static int64_t choose_items(const forward *f) {
     const rapti_module_shape *s = &f->shape;
@@ -243,19 +252,15 @@ rapt_status rapti_module_forward(rapt_context *context, const rapti_pass *pass,
                               .dropout = {call->training, pass->dropout, call->seed, call->offset},
                               .weights_before_dropout = 1};
     f.items = choose_items(&f);
-    const int64_t batch = f.shape.batch, rest = f.items > 0 ? batch % f.items : 0;
     rapti_arena arena = {0};
     lay_out(&f, &arena);
-    if (!arena.too_large) { status = run_round(&f, 0, f.items); }
-    if (!arena.too_large && status == RAPT_OK && rest > 0) { status = run_round(&f, 0, rest); }
+    /* Rounds are counted one by one: key lengths differ, and with them what a round needs. */
+    if (!arena.too_large) { status = run_rounds(&f); }
     if (status == RAPT_OK) { status = rapti_steps_begin(&f.steps, &arena); }
     if (status != RAPT_OK) { return status; }
     lay_out(&f, &arena);
     if (draws(&f)) {
         status = rapt_generator_keep(context, call->generator, pass->dropout, &f.drawn);
     }
-    for (int64_t first = 0; first < batch && status == RAPT_OK; first += f.items) {
-        status = run_round(&f, first, least(f.items, batch - first));
-    }
-    return status;
+    return status == RAPT_OK ? run_rounds(&f) : status;
 }

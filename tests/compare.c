@@ -23,9 +23,9 @@ static void say_where(const char *name, const walk *w, char *text, size_t bytes)
     if (used < (int)bytes) snprintf(text + used, bytes - (size_t)used, "]");
 }
 
-/* One tensor against row-major doubles; counts all misses, tells of the first. */
-static bool compare_array(const char *name, const rapt_tensor *t, const double *want,
-                          const double *tol, double *worst, char *why, size_t why_bytes) {
+/* Counts all misses, tells of the first. */
+bool compare_array(const char *name, const rapt_tensor *t, const double *want, const double *tol,
+                   double *worst, char *why, size_t why_bytes) {
     int64_t n = 0, misses = 0;
     char first[160] = "", where[80];
     for (walk w = walk_begin(t); !w.done; walk_next(&w), n++) {

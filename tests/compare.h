@@ -22,6 +22,10 @@ bool compare_oracle(const rapt_tensor *out, const rapt_tensor *lse, const oracle
 bool compare_weights(const rapt_tensor *weights, const oracle *o, double *worst, char *why,
                      size_t why_bytes);
 
+/* Any f32 tensor against row-major numbers and bounds. */
+bool compare_array(const char *name, const rapt_tensor *t, const double *want, const double *tol,
+                   double *worst, char *why, size_t why_bytes);
+
 /* Two f32 tensors of the same sizes, any strides: bit by bit, but any NaN equals any other. */
 bool compare_bits(const rapt_tensor *a, const rapt_tensor *b, char *why, size_t why_bytes);
 

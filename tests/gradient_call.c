@@ -102,9 +102,9 @@ void call_sums(const call *c, sums want[TENSORS]) {
 }
 
 /* Roundings on the way to an element: two per term of an unfused sum; up to three more where the
- * sum over the batch is made of products that add to the ones before (at most one per term); alpha and
- * the old value a few. Each is off by half a unit in the last place of a partial sum, which the sum
- * of all absolute terms bounds; or, below the normal range, by 2^-150. */
+ * sum over the batch is made of products that add to the ones before (at most one per term); alpha
+ * and the old value a few. Each is off by half a unit in the last place of a partial sum, which the
+ * sum of all absolute terms bounds; or, below the normal range, by 2^-150. */
 static double tolerance(double terms, double magnitude, double alpha) {
     return 1.01 * (5.02 * terms + 16) * (0x1p-24 * magnitude + 0x1p-150 * (1 + fabs(alpha)));
 }

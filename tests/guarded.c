@@ -3,7 +3,6 @@
 #include "guarded.h"
 
 #include "compare.h"
-#include "harness.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -110,33 +109,4 @@ int64_t guarded_count(const rapt_tensor *t) {
 uint64_t number_from(const char *variable, uint64_t otherwise) {
     const char *text = getenv(variable);
     return text && *text ? strtoull(text, NULL, 0) : otherwise;
-}
-
-static void *flaky_allocate(void *user, size_t bytes, size_t alignment) {
-    flaky *f = user;
-    if (f->allocations++ == f->fail_at) { return NULL; }
-    void *memory = aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-    if (memory) { memset(memory, 0xff, bytes); } /* NaN: nothing may rely on zeros */
-    f->live++;
-    return memory;
-}
-
-static void flaky_release(void *user, void *memory) {
-    flaky *f = user;
-    f->live--;
-    free(memory);
-}
-
-void flaky_create(flaky *f, int32_t threads) {
-    *f = (flaky){.fail_at = -1};
-    const rapt_context_options options = {.threads = threads,
-                                          .isa = rapt_context_isa(harness_context(1)),
-                                          .allocator = {flaky_allocate, flaky_release, f}};
-    REQUIRE(rapt_context_create(&f->context, &options) == RAPT_OK, "no context");
-    f->allocations = 0;
-}
-
-void flaky_destroy(flaky *f) {
-    rapt_context_destroy(f->context);
-    REQUIRE(f->live == 0, "%lld pieces of memory leaked", (long long)f->live);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT
- * guarded.h: tensors of any layout in guarded memory, for suites about calls on a few tensors; and a context whose allocations fail on request. */
+ * guarded.h: tensors of any layout in guarded memory, for suites about calls on a few tensors. */
 #ifndef RAPT_TESTS_GUARDED_H
 #define RAPT_TESTS_GUARDED_H
 
@@ -52,14 +52,5 @@ int64_t guarded_count(const rapt_tensor *t);
 
 /* Of the variable, or `otherwise`. */
 uint64_t number_from(const char *variable, uint64_t otherwise);
-
-/* ---- A context of the set under test whose allocation number fail_at, from now on, fails ---- */
-typedef struct flaky {
-    rapt_context *context;
-    int64_t allocations, fail_at, live;
-} flaky;
-
-void flaky_create(flaky *f, int32_t threads);
-void flaky_destroy(flaky *f);
 
 #endif

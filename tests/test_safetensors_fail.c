@@ -76,7 +76,8 @@ Test(safetensors_fail, save_arguments) {
     folder_remove(&f);
 }
 
-/* A header of more than 100 MB: each byte of these names takes six in JSON. */
+#ifdef RAPT_TEST_LARGE
+/* A header of more than 100 MB: each byte of these names takes six in JSON. Takes seconds. */
 Test(safetensors_fail, save_too_many) {
     enum { COUNT = 260000 };
     rapt_parameter *list = calloc(COUNT, sizeof *list);
@@ -97,6 +98,7 @@ Test(safetensors_fail, save_too_many) {
     free(list);
     folder_remove(&f);
 }
+#endif
 
 Test(safetensors_fail, save_places) {
     const rapt_parameter p = query_parameter();
@@ -146,8 +148,8 @@ Test(safetensors_fail, save_fails_half_way) {
 
 /* ---- Memory ---- */
 
-/* From the n-th allocation on there is no memory, for every n until there is enough. Jansson calls a
- * string for which it has no memory an invalid token: the file is refused as wrong then. */
+/* From the n-th allocation on there is no memory, for every n until there is enough. Jansson calls
+ * a string for which it has no memory an invalid token: the file is refused as wrong then. */
 Test(safetensors_fail, open_without_memory) {
     json_set_alloc_funcs(refuse_malloc, free);
     rapt_status status = RAPT_ERR_MEMORY;

@@ -36,7 +36,7 @@ RAPT_API rapt_status rapt_gradients_clip(rapt_context *context, const rapt_param
  * (PyTorch's SGD without dampening; Sutskever et al. 2013). `state`: as many floats as there are
  * parameters, kept by the caller between steps; null if momentum is 0. */
 typedef struct rapt_sgd {
-    float lr, momentum, weight_decay; /* >= 0; used as given: all zero changes nothing */
+    double lr, momentum, weight_decay; /* >= 0; used as given: all zero changes nothing */
 } rapt_sgd;
 
 RAPT_API rapt_status rapt_sgd_step(rapt_context *context, const rapt_sgd *what,
@@ -49,7 +49,7 @@ RAPT_API rapt_status rapt_sgd_step(rapt_context *context, const rapt_sgd *what,
  * (Loshchilov and Hutter 2019, as PyTorch computes it). `state`: twice as many floats as there are
  * parameters, m then v, zeros before step 1, kept by the caller. step counts from 1. */
 typedef struct rapt_adamw {
-    float lr, beta1, beta2, eps, weight_decay; /* used as given; betas in 0 .. 1, 1 excluded */
+    double lr, beta1, beta2, eps, weight_decay; /* used as given; betas in 0 .. 1, 1 excluded */
 } rapt_adamw;
 
 /* PyTorch's: lr 0.001, betas 0.9 and 0.999, eps 1e-8, weight_decay 0.01. */

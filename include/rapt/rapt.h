@@ -3,6 +3,7 @@
  *
  *   tensor.h      views on your memory
  *   attention.h   the call: what is computed, on what, with which guarantees
+ *   attention_backward.h  its gradients
  *   context.h     threads, instruction set, scratch memory, messages
  *   status.h      what calls return
  *   matmul.h      the matrix product
@@ -30,6 +31,7 @@
 #define RAPT_RAPT_H
 
 #include "attention.h"
+#include "attention_backward.h"
 #include "context.h"
 #include "matmul.h"
 #include "modules.h"
