@@ -24,6 +24,7 @@ const kernel_check kernel_checks[KERNEL_CHECKS] = {
     {"softmax, visible ranges", check_softmax_ranges},
     {"row_max, row_sum_exp, row_exp, softmax_row", check_softmax_row},
     {"softmax_columns", check_softmax_columns},
+    {"additive_scores", check_additive_scores},
     {"drop_lanes", check_drop_lanes},
     {"apply_keep", check_apply_keep},
     {"scatter_lanes", check_scatter_lanes},
@@ -41,12 +42,12 @@ int check_table(const rapti_kernels *k, FILE *log) {
     if (k->tile_rows < 1 || k->key_block < 1) {
         tally_fail(&t, "tile_rows %d, key_block %d", (int)k->tile_rows, (int)k->key_block);
     }
-    const int complete = k->product && k->product_add && k->product_seen && k->gather_lanes &&
-                         k->hide_outside && k->apply_mask && k->apply_bias && k->softmax_max &&
-                         k->softmax_exp && k->softmax_exp_any && k->drop_lanes && k->apply_keep &&
-                         k->scatter_lanes && k->finish_rows && k->pack_rows && k->all_finite &&
-                         k->row_max && k->row_sum_exp && k->row_exp && k->softmax_row &&
-                         k->softmax_columns && k->exp_nonpositive && k->exp_any;
+    const int complete =
+        k->product && k->product_add && k->product_seen && k->gather_lanes && k->hide_outside &&
+        k->apply_mask && k->apply_bias && k->softmax_max && k->softmax_exp && k->softmax_exp_any &&
+        k->drop_lanes && k->apply_keep && k->scatter_lanes && k->finish_rows && k->pack_rows &&
+        k->all_finite && k->row_max && k->row_sum_exp && k->row_exp && k->softmax_row &&
+        k->softmax_columns && k->additive_scores && k->exp_nonpositive && k->exp_any;
     if (!complete) { tally_fail(&t, "a kernel is missing"); }
     return t.failures;
 }

@@ -16,7 +16,7 @@ kernel_check_fn check_table, check_product, check_product_add, check_product_see
 kernel_check_fn check_gather_lanes, check_pack_rows, check_all_finite, check_finish_rows;
 kernel_check_fn check_hide_outside, check_apply_mask, check_apply_bias;
 kernel_check_fn check_softmax_step, check_softmax_sequence, check_softmax_ranges;
-kernel_check_fn check_softmax_row, check_softmax_columns;
+kernel_check_fn check_softmax_row, check_softmax_columns, check_additive_scores;
 kernel_check_fn check_softmax_step_any;
 kernel_check_fn check_drop_lanes, check_apply_keep, check_scatter_lanes;
 kernel_check_fn check_exp_nonpositive, check_exp;
@@ -26,7 +26,7 @@ typedef struct kernel_check {
     kernel_check_fn *run;
 } kernel_check;
 
-enum { KERNEL_CHECKS = 22 };
+enum { KERNEL_CHECKS = 23 };
 extern const kernel_check kernel_checks[KERNEL_CHECKS];
 
 #endif

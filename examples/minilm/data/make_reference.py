@@ -31,6 +31,11 @@ SENTENCES = [
 ]
 HEADS = {"sentence": 0, "layer": 3}
 
+# First and last of the blocks of CJK ideographs, which are words of their own, and what is outside.
+IDEOGRAPHS = [0x33FF, 0x3400, 0x4DBF, 0x4DC0, 0x4DFF, 0x4E00, 0x9FFF, 0xA000, 0xF8FF, 0xF900, 0xFAFF,
+              0xFB00, 0x1FFFF, 0x20000, 0x2A6DF, 0x2A6E0, 0x2A6FF, 0x2A700, 0x2B73F, 0x2B740, 0x2B81F,
+              0x2B820, 0x2B91F, 0x2B920, 0x2CEAF, 0x2CEB0, 0x2F7FF, 0x2F800, 0x2FA1F, 0x2FA20]
+
 STRINGS = [
     # Nothing, blanks of all kinds, what is removed: controls, U+FFFD, format characters.
     "", " ", "\t \n\r", "a\tb\nc\rd", "no\u00a0break", "wide\u3000blank", "line\u2028para\u2029next",
@@ -50,6 +55,7 @@ STRINGS = [
     "東京は日本の首都です。", "中文字符，標點。", "漢字kanji混在text", "\uf900\ufa0e\U00020000\U0002f800",
     "カタカナ ひらがな がぎぐ", "한국어 문장", "ภาษาไทย ที่นี่", "हिन्दी में कि", "العَرَبِيَّة ١٢٣", "עִבְרִית",
     "বাংলা ভাষা", "ქართული ႠႡ", "ᏣᎳᎩ Ꭰ", "𝔘𝔫𝔦𝔠𝔬𝔡𝔢 𝒙", "𐐀𐐨 Deseret", "🙂 👩‍💻 ❤️ 🇩🇪",
+    " ".join(f"a{chr(point)}b" for point in IDEOGRAPHS),
     # Pieces: long words, unknown ones, the vocabulary's own marks, special tokens.
     "unaffable embeddings tokenization", "antidisestablishmentarianism", "xqzjk Qwxyz zzzzzz",
     "a" * 100, "a" * 101, "é" * 100, "é" * 101, "漢" * 101, "in" * 50 + " " + "in" * 51,
