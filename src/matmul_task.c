@@ -147,7 +147,7 @@ static void prefetch_rows_of_c(const rapti_matmul_wave *w, const strip *m,
 
 /* ---- Products ---- */
 
-/* The sums over the block, to `sum`; in two halves of the rows if there are two things to ask for. */
+/* The sums over the block; in two halves of the rows if there are two things to ask for. */
 static void sum_panel(const step *t, float *sum, int64_t ld) {
     const rapti_kernels *kernels = t->w->plan->kernels;
     const rapti_matmul_range k = rapti_matmul_wave_block(t->w);

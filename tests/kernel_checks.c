@@ -11,6 +11,7 @@ const kernel_check kernel_checks[KERNEL_CHECKS] = {
     {"product", check_product},
     {"product_add", check_product_add},
     {"product_seen", check_product_seen},
+    {"finish_product", check_finish_product},
     {"gather_lanes", check_gather_lanes},
     {"pack_rows", check_pack_rows},
     {"all_finite", check_all_finite},
@@ -32,13 +33,13 @@ int check_table(const rapti_kernels *k, FILE *log) {
     if (k->group_vectors < 1 || k->group_vectors > RAPTI_MAX_GROUP_VECTORS) {
         tally_fail(&t, "%d vectors in a group", (int)k->group_vectors);
     }
-    if (k->tile_rows < 1 || k->key_block < 1) {
+    if (k->column_vectors < 1 || k->column_vectors > 4 || k->tile_rows < 1 || k->key_block < 1) {
         tally_fail(&t, "tile_rows %d, key_block %d", (int)k->tile_rows, (int)k->key_block);
     }
-    const int complete = k->product && k->product_add && k->product_seen && k->gather_lanes &&
-                         k->hide_outside && k->apply_mask && k->apply_bias && k->softmax_max &&
-                         k->softmax_exp && k->finish_rows && k->pack_rows && k->all_finite &&
-                         k->exp_nonpositive && k->exp_any;
+    const int complete = k->product && k->product_add && k->product_seen && k->finish_product &&
+                         k->gather_lanes && k->hide_outside && k->apply_mask && k->apply_bias &&
+                         k->softmax_max && k->softmax_exp && k->finish_rows && k->pack_rows &&
+                         k->all_finite && k->exp_nonpositive && k->exp_any;
     if (!complete) { tally_fail(&t, "a kernel is missing"); }
     return t.failures;
 }

@@ -79,10 +79,10 @@ static double dot(const product_call *p, const walk *w, double *magnitude) {
     return sum;
 }
 
-/* Roundings on the way from a product of two elements to the result: two per term of an unfused sum;
- * two per block of k (alpha, the addition to C), and a block has 512 terms or is alone; beta and
- * bias. Each is off by half a unit in the last place of a partial sum, which the sum of all absolute
- * terms bounds; or, below the normal range, by 2^-150. */
+/* Roundings on the way from a product of two elements to the result: two per term of an unfused
+ * sum; two per block of k (alpha, the addition to C), and a block has 512 terms or is alone; beta
+ * and bias. Each is off by half a unit in the last place of a partial sum, which the sum of all
+ * absolute terms bounds; or, below the normal range, by 2^-150. */
 static double tolerance(const product_call *p, int64_t k, double magnitude) {
     const double roundings = 2.02 * (double)k + 16;
     const double alpha = p->what.alpha.on ? fabs((double)p->what.alpha.value) : 1.0;
