@@ -53,7 +53,7 @@ RAPTI_INLINE void add_vectors(const float *rows, int64_t row, int64_t count, flo
     RAPTI_UNROLL(8) for (int v = 0; v < vectors; v++) { vf_store(sum + v * VEC_LANES, acc[v]); }
 }
 
-static void add_rows(const float *rows, int64_t row, int64_t count, int64_t size, float *sum) {
+static void sum_rows(const float *rows, int64_t row, int64_t count, int64_t size, float *sum) {
     int64_t c = 0;
     for (; c + 8 * VEC_LANES <= size; c += 8 * VEC_LANES) {
         add_vectors(rows + c, row, count, sum + c, 8);
