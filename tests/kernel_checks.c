@@ -13,7 +13,7 @@ const kernel_check kernel_checks[KERNEL_CHECKS] = {
     {"product_seen", check_product_seen},
     {"gather_lanes", check_gather_lanes},
     {"pack_rows", check_pack_rows},
-    {"add_rows", check_add_rows},
+    {"sum_rows", check_sum_rows},
     {"all_finite", check_all_finite},
     {"finish_rows", check_finish_rows},
     {"hide_outside", check_hide_outside},
@@ -46,7 +46,7 @@ int check_table(const rapti_kernels *k, FILE *log) {
     const int complete = k->product && k->product_add && k->product_seen && k->gather_lanes &&
                          k->hide_outside && k->apply_mask && k->apply_bias && k->softmax_max &&
                          k->softmax_exp && k->softmax_exp_any && k->drop_lanes && k->apply_keep &&
-                         k->scatter_lanes && k->finish_rows && k->pack_rows && k->add_rows &&
+                         k->scatter_lanes && k->finish_rows && k->pack_rows && k->sum_rows &&
                          k->all_finite && k->row_max && k->row_sum_exp && k->row_exp &&
                          k->softmax_row && k->softmax_columns && k->additive_scores &&
                          k->exp_nonpositive && k->exp_any;
