@@ -124,7 +124,7 @@ int check_pack_rows(const rapti_kernels *k, FILE *log) {
 
 /* ---- sum_rows: sums in order, no rounding left open ---- */
 
-static void run_add(tally *t, const pack_case *c, guard_side side) {
+static void run_sum(tally *t, const pack_case *c, guard_side side) {
     const int64_t lanes = t->k->lanes, width = (c->size + lanes - 1) / lanes * lanes;
     float *rows;
     guard_block block = take_rows(c, side, &rows);
@@ -160,8 +160,8 @@ int check_sum_rows(const rapti_kernels *k, FILE *log) {
         for (int n = 0; n < 5; n++) {
             for (int64_t count = 0; count <= 3; count++) {
                 const pack_case c = {row_strides[n], 1, count, size};
-                run_add(&t, &c, GUARD_AFTER);
-                run_add(&t, &c, GUARD_BEFORE);
+                run_sum(&t, &c, GUARD_AFTER);
+                run_sum(&t, &c, GUARD_BEFORE);
             }
         }
     }
