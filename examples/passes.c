@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Chapter 3 of Raschka, "Build a Large Language Model (from Scratch)", token by token: the six-token
- * sentence through the four passes, each number beside the one that the book prints. Exit status 1
- * if one of them differs in the last printed digit.
+ * Chapter 3 of Raschka, "Build a Large Language Model (from Scratch)", token by token: the sentence
+ * of six tokens through the four passes, each number beside the one that the book prints. Exit
+ * status 1 if one of them differs in the last printed digit.
  *
  *   passes [--json FILE]      FILE: the weights of each pass, for scripts/plot_passes.py */
 #include "passes_book.h"
@@ -21,11 +21,11 @@ typedef struct walk {
     rapt_tensor batch; /* [BATCH, TOKENS, D_IN]: the sentence twice, in the same memory */
 } walk;
 
-static rapt_tensor matrix(const float *data, int64_t rows, int64_t columns) {
+static rapt_tensor matrix(float *data, int64_t rows, int64_t columns) {
     return rapt_tensor_2d(RAPT_F32, data, rows, columns);
 }
 
-static rapt_tensor square(const float *data) { return matrix(data, TOKENS, TOKENS); }
+static rapt_tensor square(float *data) { return matrix(data, TOKENS, TOKENS); }
 
 /* product = a b^T */
 static rapt_status multiply(rapt_context *ctx, rapt_tensor a, rapt_tensor b, rapt_tensor product) {
@@ -283,7 +283,7 @@ static rapt_status all_passes(walk *w) {
 
 int main(int argc, char *argv[]) {
     const int64_t size[3] = {BATCH, TOKENS, D_IN}, stride[3] = {0, D_IN, 1};
-    walk w = {.x = matrix(inputs, TOKENS, D_IN),
+    walk w = {.x = rapt_tensor_2d(RAPT_F32, inputs, TOKENS, D_IN),
               .batch = rapt_tensor_strided(RAPT_F32, inputs, 3, size, stride)};
     if (argc != 1 && !(argc == 3 && strcmp(argv[1], "--json") == 0)) {
         fprintf(stderr, "usage: passes [--json FILE]\n");

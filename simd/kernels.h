@@ -44,8 +44,8 @@ typedef struct rapti_product {
     int64_t rows, inner, vectors;
     rapti_prefetch *prefetch; /* null = none */
 
-    /* Memory that will be used soon: while the product runs, it asks for all of it, evenly, into
-     * the second cache level. 0 bytes = none. */
+    /* product: memory that will be used soon. It asks for all of it, evenly while it runs, into the
+     * second cache level. 0 bytes = none. */
     const void *stream;
     int64_t stream_bytes;
 } rapti_product;
@@ -84,6 +84,18 @@ typedef struct rapti_gradient {
     int64_t from, begin, end, to;
     const float *lse, *delta; /* one number per lane; lse is not -inf */
 } rapti_gradient;
+
+/* S[i][j] = sum_u v[u] * tanh(Q[i,u] + K[u][j]), i < queries, j < keys, u < units. */
+typedef struct rapti_additive {
+    const float *q; /* Q[i,u] at q[i * q_row + u] */
+    int64_t q_row;
+    const float *k; /* K[u][j] at k[u * k_unit + j] */
+    int64_t k_unit;
+    const float *v;
+    int64_t units, queries, keys;
+    float *s; /* S[i][j] at s[i * s_row + j] */
+    int64_t s_row;
+} rapti_additive;
 
 typedef struct rapti_kernels {
     const char *isa;
@@ -173,8 +185,15 @@ typedef struct rapti_kernels {
     void (*pack_rows)(const float *rows, int64_t row, int64_t column, int64_t count, int64_t size,
                       float *packed, int64_t ld);
 
+    /* sum[c] += sum over r < count of rows[r * row + c], c < size, in order of r. `sum` has whole
+     * vectors, of which elements past `size` keep their values (but -0 may become 0). */
+    void (*add_rows)(const float *rows, int64_t row, int64_t count, int64_t size, float *sum);
+
     /* 1 if all of rows[r * row + c], c < vectors * lanes, are finite. */
     int (*all_finite)(const float *rows, int64_t row, int64_t count, int64_t vectors);
+
+    /* Additive scores. Sums run over u in order, whatever else is in the tile. */
+    void (*additive_scores)(const rapti_additive *a);
 
     /* The largest of x[i], i < n, and of the lowest float; NaN if one is. */
     float (*row_max)(const float *x, int64_t n);

@@ -160,18 +160,6 @@ RAPTI_NOINLINE void product_add_3(const rapti_product *p, int64_t column) {
 RAPTI_NOINLINE void product_add_4(const rapti_product *p, int64_t column) {
     product_panel(p, column, TILE_ROWS_4, 4, 1, 0);
 }
-RAPTI_NOINLINE void product_add_stream_1(const rapti_product *p, int64_t column) {
-    product_panel(p, column, TILE_ROWS_1, 1, 1, 1);
-}
-RAPTI_NOINLINE void product_add_stream_2(const rapti_product *p, int64_t column) {
-    product_panel(p, column, TILE_ROWS_2, 2, 1, 1);
-}
-RAPTI_NOINLINE void product_add_stream_3(const rapti_product *p, int64_t column) {
-    product_panel(p, column, TILE_ROWS_3, 3, 1, 1);
-}
-RAPTI_NOINLINE void product_add_stream_4(const rapti_product *p, int64_t column) {
-    product_panel(p, column, TILE_ROWS_4, 4, 1, 1);
-}
 
 typedef void product_panel_fn(const rapti_product *p, int64_t column);
 
@@ -195,11 +183,9 @@ static void product(const rapti_product *p) {
 }
 
 static void product_add(const rapti_product *p) {
-    product_panel_fn *const plain[5] = {0, product_add_1, product_add_2, product_add_3,
+    product_panel_fn *const panel[5] = {0, product_add_1, product_add_2, product_add_3,
                                         product_add_4};
-    product_panel_fn *const stream[5] = {0, product_add_stream_1, product_add_stream_2,
-                                         product_add_stream_3, product_add_stream_4};
-    product_columns(p, p->stream_bytes ? stream : plain);
+    product_columns(p, panel);
 }
 
 /* The careful product: rows of B that query i does not see are left out instead of multiplied by

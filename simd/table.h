@@ -6,6 +6,7 @@
 #include "kernels.h"
 #include "product.h"
 #include "rows.h"
+#include "score.h"
 #include "softmax.h"
 #include "softmax_columns.h"
 #include "softmax_rows.h"
@@ -53,7 +54,9 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .add_rows = add_rows,
     .add_lanes = add_lanes,
     .pack_rows = pack_rows,
+    .add_rows = add_rows,
     .all_finite = all_finite,
+    .additive_scores = additive_scores,
     .row_max = row_max,
     .row_sum_exp = row_sum_exp,
     .row_exp = row_exp,

@@ -78,6 +78,7 @@ RAPTI_INLINE void vec_prefetch_l2(const float *p) { _mm_prefetch((const char *)p
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf8_u10avx2(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf8_u10avx2(x); }
+RAPTI_INLINE vf vf_tanh(vf x) { return Sleef_tanhf8_u10avx2(x); }
 
 /* r[i] lane j <-> r[j] lane i: pairs, quads, then 128-bit halves */
 RAPTI_INLINE void vf_transpose(vf r[8]) {

@@ -6,8 +6,8 @@
 
 enum { CHUNK = 16 }; /* rows that are copied at a time */
 
-rapti_matmul_range rapti_matmul_wave_span(const rapti_matmul_wave *w) {
-    return rapti_matmul_span(w->p, w->span);
+rapti_matmul_range rapti_matmul_wave_block(const rapti_matmul_wave *w) {
+    return rapti_matmul_block(w->p, w->block);
 }
 
 rapti_matmul_panel rapti_matmul_find_panel(const rapti_matmul_wave *w, int64_t index) {
@@ -28,26 +28,25 @@ const float *rapti_matmul_source(const rapti_matmul_wave *w, int64_t unit,
                                  const rapti_matmul_panel *n) {
     const rapti_matmul_problem *p = w->p;
     return p->b + rapti_matmul_offset(&p->units, w->first_unit + unit).b +
-           rapti_matmul_wave_span(w).begin * p->b_k + n->column * p->b_column;
+           rapti_matmul_wave_block(w).begin * p->b_k + n->column * p->b_column;
 }
 
 float *rapti_matmul_packed(const rapti_matmul_wave *w, int64_t unit, const rapti_matmul_panel *n) {
-    const rapti_matmul_range span = rapti_matmul_wave_span(w);
-    return w->packed + (size_t)unit * w->plan->unit_floats +
-           n->lanes_before * (span.end - span.begin);
+    const rapti_matmul_range k = rapti_matmul_wave_block(w);
+    return w->packed + (size_t)unit * w->plan->unit_floats + n->lanes_before * (k.end - k.begin);
 }
 
 int rapti_matmul_packs_rows(const rapti_matmul_wave *w) { return w->p->b_column == 1; }
 
 static int64_t chunks(const rapti_matmul_wave *w) {
-    const rapti_matmul_range span = rapti_matmul_wave_span(w);
-    return (span.end - span.begin + CHUNK - 1) / CHUNK;
+    const rapti_matmul_range k = rapti_matmul_wave_block(w);
+    return (k.end - k.begin + CHUNK - 1) / CHUNK;
 }
 
-/* Rows [chunk * CHUNK, ...) of the span, all panels. */
+/* Rows [chunk * CHUNK, ...) of the block, all panels. */
 static void pack_chunk(const rapti_matmul_wave *w, int64_t unit, int64_t chunk) {
-    const rapti_matmul_range span = rapti_matmul_wave_span(w);
-    const int64_t row = chunk * CHUNK, left = span.end - span.begin - row;
+    const rapti_matmul_range k = rapti_matmul_wave_block(w);
+    const int64_t row = chunk * CHUNK, left = k.end - k.begin - row;
     for (int64_t i = 0; i < w->panels; i++) {
         const rapti_matmul_panel n = rapti_matmul_find_panel(w, i);
         const int64_t ld = n.vectors * w->plan->kernels->lanes;
@@ -60,10 +59,10 @@ static void pack_chunk(const rapti_matmul_wave *w, int64_t unit, int64_t chunk) 
 /* Lanes past the last column repeat it: nobody reads their sums. */
 static void pack_panel(const rapti_matmul_wave *w, int64_t unit, const rapti_matmul_panel *n) {
     const rapti_kernels *kernels = w->plan->kernels;
-    const rapti_matmul_range span = rapti_matmul_wave_span(w);
+    const rapti_matmul_range k = rapti_matmul_wave_block(w);
     const float *b = rapti_matmul_source(w, unit, n);
     float *out = rapti_matmul_packed(w, unit, n);
-    const int64_t lanes = kernels->lanes, size = span.end - span.begin;
+    const int64_t lanes = kernels->lanes, size = k.end - k.begin;
     for (int64_t v = 0; size > 0 && v < n->vectors; v++) {
         const float *column[RAPTI_MAX_LANES];
         for (int64_t i = 0; i < lanes; i++) {

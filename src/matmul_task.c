@@ -6,7 +6,7 @@
 
 /* Rows of A and C, and the unit whose B they meet. */
 typedef struct strip {
-    const float *a; /* A[0, first k of the span] */
+    const float *a; /* A[0, first k of the block] */
     int64_t a_row, a_k;
     float *c;
     int64_t count, unit;
@@ -17,8 +17,7 @@ typedef struct strip {
 typedef struct local {
     float *sum;         /* [row_block][lanes of a panel]: sums that cannot go to C at once */
     float *bias;        /* [lanes of a panel] */
-    float *ones;        /* [row_block] */
-    float *a;           /* [k of a span][row_ld]: a strip of A whose columns are contiguous */
+    float *a;           /* [k of a block][row_ld]: a strip of A whose columns are contiguous */
     const float **next; /* [row_block]: rows of C that the next panel will write */
     rapti_prefetch prefetch;
 } local;
@@ -41,7 +40,6 @@ static size_t carve_local(const rapti_matmul_plan *plan, char *base, local *s) {
     carver c = {base, 0};
     s->sum = carve(&c, plan->row_block * width, sizeof(float));
     s->bias = carve(&c, width, sizeof(float));
-    s->ones = carve(&c, plan->row_block, sizeof(float));
     s->a = carve(&c, plan->packed_a_floats, sizeof(float));
     s->next = carve(&c, plan->row_block, sizeof(float *));
     return c.used;
@@ -65,8 +63,8 @@ static strip find_strip(const rapti_matmul_wave *w, int64_t index) {
     const int64_t unit = item / p->repeats.items, left = p->rows - row;
     const rapti_matmul_axis u = rapti_matmul_offset(&p->units, w->first_unit + unit);
     const rapti_matmul_axis r = rapti_matmul_offset(&p->repeats, repeat);
-    return (strip){.a =
-                       p->a + u.a + r.a + row * p->a_row + rapti_matmul_wave_span(w).begin * p->a_k,
+    return (strip){.a = p->a + u.a + r.a + row * p->a_row +
+                        rapti_matmul_wave_block(w).begin * p->a_k,
                    .a_row = p->a_row,
                    .a_k = p->a_k,
                    .c = p->c + u.c + r.c + row * p->c_row,
@@ -75,18 +73,24 @@ static strip find_strip(const rapti_matmul_wave *w, int64_t index) {
                    .packs = w->plan->fused && row == 0 && repeat == 0};
 }
 
-/* The strip of the task that this thread will probably have next; null if it is `now` again. */
-static const strip *find_next(const rapti_matmul_wave *w, int64_t task, const strip *now,
-                              strip *next) {
-    const int64_t later = task + w->plan->threads;
-    if (later >= rapti_matmul_product_tasks(w)) { return NULL; }
-    *next = find_strip(w, later / w->plan->column_tasks);
-    return next->a != now->a ? next : NULL;
+/* First panel of part `part` of `column_tasks`; a part of a last, short wave may have none. */
+static int64_t first_panel(const rapti_matmul_wave *w, int64_t part) {
+    return part * w->panels / w->plan->column_tasks;
 }
+
+/* One panel of a task. */
+typedef struct step {
+    const rapti_matmul_wave *w;
+    const strip *m;
+    const rapti_matmul_panel *n, *next; /* next: null at the last */
+    int64_t later;                      /* the task that this thread will probably have next */
+    int parts;
+    local *s;
+} step;
 
 /* ---- What comes next ---- */
 
-/* Memory that a block of a panel's product asks for. */
+/* Memory that a product asks for. */
 typedef struct ahead {
     const float *at;
     int64_t floats;
@@ -98,28 +102,37 @@ static ahead rows_ahead(const float *first, int64_t count, int64_t size, int64_t
     return (ahead){first, near ? count * distance : 0};
 }
 
-static ahead part_of(ahead whole, int64_t index, int64_t count) {
-    const int64_t from = whole.floats * index / count, past = whole.floats * (index + 1) / count;
-    return (ahead){whole.at + from, past - from};
+static ahead packed_ahead(const step *t, const rapti_matmul_panel *n) {
+    const rapti_matmul_range k = rapti_matmul_wave_block(t->w);
+    return (ahead){rapti_matmul_packed(t->w, t->m->unit, n),
+                   (k.end - k.begin) * n->vectors * t->w->plan->kernels->lanes};
+}
+
+/* With the last panel of a task: the next task's strip of A or, if it is this one, first panel. */
+static ahead look_at_task(const step *t) {
+    const rapti_matmul_wave *w = t->w;
+    if (t->later >= rapti_matmul_product_tasks(w)) { return (ahead){0}; }
+    const strip m = find_strip(w, t->later / w->plan->column_tasks);
+    const rapti_matmul_range k = rapti_matmul_wave_block(w);
+    if (m.c == t->m->c) {
+        const int64_t part = t->later % w->plan->column_tasks;
+        const rapti_matmul_panel n = rapti_matmul_find_panel(w, first_panel(w, part));
+        return packed_ahead(t, &n);
+    }
+    return m.a_k == 1 ? rows_ahead(m.a, m.count, k.end - k.begin, m.a_row) : (ahead){0};
 }
 
 /* While a panel is multiplied: the next panel, packed; for the task that packs it, first the
- * columns of B and then the place where they go; with the last panel, the next strip of A. */
-static ahead look_ahead(const rapti_matmul_wave *w, const strip *m, const strip *next_strip,
-                        const rapti_matmul_panel *next, int64_t block, int64_t blocks) {
-    const rapti_matmul_range span = rapti_matmul_wave_span(w);
-    const int64_t size = span.end - span.begin;
-    if (!next) {
-        if (!next_strip || next_strip->a_k != 1) { return (ahead){0}; }
-        return part_of(rows_ahead(next_strip->a, next_strip->count, size, next_strip->a_row), block,
-                       blocks);
+ * columns of B and then the place where they go. */
+static ahead look_ahead(const step *t, int part) {
+    const rapti_matmul_problem *p = t->w->p;
+    const rapti_matmul_range k = rapti_matmul_wave_block(t->w);
+    if (!t->next) { return look_at_task(t); }
+    if (part == 0 && t->parts == 2) {
+        return rows_ahead(rapti_matmul_source(t->w, t->m->unit, t->next), t->next->columns,
+                          k.end - k.begin, p->b_k == 1 ? p->b_column : 0);
     }
-    const ahead packed = {rapti_matmul_packed(w, m->unit, next),
-                          size * next->vectors * w->plan->kernels->lanes};
-    if (!m->packs || rapti_matmul_packs_rows(w)) { return part_of(packed, block, blocks); }
-    if (block > 0) { return part_of(packed, block - 1, blocks - 1); }
-    return rows_ahead(rapti_matmul_source(w, m->unit, next), next->columns, size,
-                      w->p->b_k == 1 ? w->p->b_column : 0);
+    return packed_ahead(t, t->next);
 }
 
 /* Between tiles, products ask for the rows of C where the next panel's sums will go. */
@@ -134,38 +147,29 @@ static void prefetch_rows_of_c(const rapti_matmul_wave *w, const strip *m,
 
 /* ---- Products ---- */
 
-/* One panel of a task. */
-typedef struct step {
-    const rapti_matmul_wave *w;
-    const strip *m, *next_strip;
-    const rapti_matmul_panel *n, *next; /* next: null at the last */
-    local *s;
-} step;
-
-/* The sums over the span, block by block. */
+/* The sums over the block; in two halves of the rows if there are two things to ask for. */
 static void sum_panel(const step *t, float *sum, int64_t ld) {
     const rapti_kernels *kernels = t->w->plan->kernels;
-    const rapti_matmul_range span = rapti_matmul_wave_span(t->w);
-    const int64_t blocks = rapti_matmul_blocks(span), b_k = t->n->vectors * kernels->lanes;
-    const float *b = rapti_matmul_packed(t->w, t->m->unit, t->n);
-    for (int64_t block = 0; block < blocks; block++) {
-        const rapti_matmul_range k = rapti_matmul_block(span, block);
-        const ahead soon = look_ahead(t->w, t->m, t->next_strip, t->next, block, blocks);
-        const rapti_product product = {.a = t->m->a + (k.begin - span.begin) * t->m->a_k,
+    const rapti_matmul_range k = rapti_matmul_wave_block(t->w);
+    const int64_t tiles = 2 * kernels->tile_rows; /* whole tiles of narrower panels as well */
+    const int64_t half = (t->m->count / t->parts + tiles - 1) / tiles * tiles;
+    for (int part = 0; part < t->parts && part * half < t->m->count; part++) {
+        const int64_t from = part * half, left = t->m->count - from;
+        const ahead soon = look_ahead(t, part);
+        const rapti_product product = {.a = t->m->a + from * t->m->a_row,
                                        .a_row = t->m->a_row,
                                        .a_k = t->m->a_k,
-                                       .b = b + (k.begin - span.begin) * b_k,
-                                       .b_k = b_k,
-                                       .c = sum,
+                                       .b = rapti_matmul_packed(t->w, t->m->unit, t->n),
+                                       .b_k = t->n->vectors * kernels->lanes,
+                                       .c = sum + from * ld,
                                        .c_row = ld,
-                                       .factor = t->s->ones,
-                                       .rows = t->m->count,
+                                       .rows = part + 1 < t->parts && half < left ? half : left,
                                        .inner = k.end - k.begin,
                                        .vectors = t->n->vectors,
                                        .prefetch = &t->s->prefetch,
                                        .stream = soon.at,
                                        .stream_bytes = soon.floats * (int64_t)sizeof(float)};
-        (block == 0 ? kernels->product : kernels->product_add)(&product);
+        kernels->product(&product);
     }
 }
 
@@ -173,7 +177,7 @@ static void sum_panel(const step *t, float *sum, int64_t ld) {
 static void multiply_panel(const step *t) {
     const rapti_matmul_problem *p = t->w->p;
     const rapti_kernels *kernels = t->w->plan->kernels;
-    const int first = t->w->span == 0, last = t->w->span == t->w->plan->spans - 1;
+    const int first = t->w->block == 0, last = t->w->block == t->w->plan->blocks - 1;
     const int direct = first && p->beta == 0.0f && p->c_column == 1 &&
                        t->n->columns == t->n->vectors * kernels->lanes;
     const int biased = p->bias && last;
@@ -201,9 +205,8 @@ static void multiply_panel(const step *t) {
 
 /* A transposed A would be read across many pages at a time: the strip is copied, [k][row]. */
 static void pack_strip(const rapti_matmul_wave *w, strip *m, local *s) {
-    const rapti_matmul_range span = rapti_matmul_wave_span(w);
-    w->plan->kernels->pack_rows(m->a, m->a_k, 1, span.end - span.begin, m->count, s->a,
-                                w->plan->row_ld);
+    const rapti_matmul_range k = rapti_matmul_wave_block(w);
+    w->plan->kernels->pack_rows(m->a, m->a_k, 1, k.end - k.begin, m->count, s->a, w->plan->row_ld);
     m->a = s->a;
     m->a_row = 1;
     m->a_k = w->plan->row_ld;
@@ -213,18 +216,21 @@ void rapti_matmul_run_product(void *wave, int64_t task, int32_t thread) {
     const rapti_matmul_wave *w = wave;
     const rapti_matmul_plan *plan = w->plan;
     const int64_t part = task % plan->column_tasks;
-    const int64_t first = part * w->panels / plan->column_tasks;
-    const int64_t past = (part + 1) * w->panels / plan->column_tasks;
+    const int64_t first = first_panel(w, part), past = first_panel(w, part + 1);
     local s = {0};
-    strip m = find_strip(w, task / plan->column_tasks), next_strip;
+    strip m = find_strip(w, task / plan->column_tasks);
     carve_local(plan, w->scratch + (size_t)thread * plan->thread_bytes, &s);
-    for (int64_t i = 0; i < m.count; i++) { s.ones[i] = 1.0f; }
-    const strip *later = find_next(w, task, &m, &next_strip);
     if (plan->packed_a_floats > 0) { pack_strip(w, &m, &s); }
     for (int64_t i = first; i < past; i++) {
         const rapti_matmul_panel n = rapti_matmul_find_panel(w, i);
         const rapti_matmul_panel following = rapti_matmul_find_panel(w, i + 1);
-        const step t = {w, &m, later, &n, i + 1 < past ? &following : NULL, &s};
+        const step t = {.w = w,
+                        .m = &m,
+                        .later = task + plan->threads,
+                        .n = &n,
+                        .next = i + 1 < past ? &following : NULL,
+                        .parts = m.packs && !rapti_matmul_packs_rows(w) ? 2 : 1,
+                        .s = &s};
         if (m.packs) { rapti_matmul_pack_now(w, m.unit, &n); }
         prefetch_rows_of_c(w, &m, t.next, &s);
         multiply_panel(&t);

@@ -15,10 +15,10 @@ typedef struct rapti_matmul_panel {
 
 rapti_matmul_panel rapti_matmul_find_panel(const rapti_matmul_wave *w, int64_t index);
 
-/* The wave's span of k. */
-rapti_matmul_range rapti_matmul_wave_span(const rapti_matmul_wave *w);
+/* The wave's block of k. */
+rapti_matmul_range rapti_matmul_wave_block(const rapti_matmul_wave *w);
 
-/* The first row (k) of the span of a panel: in B, and packed as [k][lanes of the panel]. */
+/* The first row (k) of the block of a panel: in B, and packed as [k][lanes of the panel]. */
 const float *rapti_matmul_source(const rapti_matmul_wave *w, int64_t unit,
                                  const rapti_matmul_panel *n);
 float *rapti_matmul_packed(const rapti_matmul_wave *w, int64_t unit, const rapti_matmul_panel *n);

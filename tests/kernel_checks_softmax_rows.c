@@ -94,8 +94,8 @@ static int64_t next_length(const rapti_kernels *k, int64_t n) {
     return n == chunk ? chunk + block + 3 : -1;
 }
 
-static void row_fail(tally *t, int64_t n, int kind, const char *what, float got, float want) {
-    tally_fail(t, "%lld elements, kind %d: %s %.9g, want %.9g", (long long)n, kind, what,
+static void row_fail(tally *t, int64_t n, row_kind kind, const char *what, float got, float want) {
+    tally_fail(t, "%lld elements, kind %d: %s %.9g, want %.9g", (long long)n, (int)kind, what,
                (double)got, (double)want);
 }
 

@@ -119,7 +119,7 @@ Test(softmax, known_numbers) {
     /* section 3.3.1: the scores of the second token, and their weights */
     const float scores[6] = {0.9544f, 1.4950f, 1.4754f, 0.8434f, 0.7070f, 1.0865f};
     static const double weights[6] = {0.1385, 0.2379, 0.2333, 0.1240, 0.1082, 0.1581};
-    float out[6], naive[6], lse;
+    float out[6], naive[6], lse = 0.0f;
     const rapt_tensor in = rapt_tensor_1d(RAPT_F32, scores, 6),
                       o = rapt_tensor_1d(RAPT_F32, out, 6);
     const rapt_tensor n = rapt_tensor_1d(RAPT_F32, naive, 6);

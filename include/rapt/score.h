@@ -31,10 +31,22 @@ typedef struct rapt_score {
     const rapt_tensor *v;       /* in, f32 [U] */
 } rapt_score;
 
-/* The kind named "scaled_dot", "dot" or "additive"; RAPT_ERR_ARGUMENT for another name. */
+/* The kind named "scaled_dot", "dot" or "additive"; RAPT_ERR_ARGUMENT for another name or a null
+ * pointer. */
 RAPT_API rapt_status rapt_score_kind_from_name(const char *name, rapt_score_kind *kind);
 
-/* scores[b,h,i,j] = score(q[b,h,i], k[b,h / (Hq/Hkv),j]), unmasked: f32 [B, Hq, Tq, Tk]. */
+/* scores[b,h,i,j] = score(q[b,h,i], k[b,h / (Hq/Hkv),j]), unmasked.
+ *
+ * Shapes    q f32 [B, Hq, Tq, D], k f32 [B, Hkv, Tk, D] (additive: [B, Hkv, Tk, Dk]), scores f32
+ *           [B, Hq, Tq, Tk]; Hq a multiple of Hkv. D = 0 or U = 0: scores are 0.
+ * Memory    any strides; fastest when the last one of scores is 1. scores shares no element with
+ *           another operand. Scratch of the context's: what rapt_matmul_run needs; for the additive
+ *           score, the projections of all queries and keys to U units as well.
+ * Numerics  products as rapt_matmul_run; tanh is SLEEF's (1 ulp), its sum over units in order. NaN
+ *           and infinity reach exactly the scores of their query or key. Bitwise the same for any
+ *           thread count and inside a larger batch.
+ * Errors    RAPT_ERR_ARGUMENT, RAPT_ERR_DTYPE, RAPT_ERR_SHAPE, RAPT_ERR_OVERLAP, RAPT_ERR_MEMORY.
+ *           Nothing is written then. */
 RAPT_API rapt_status rapt_scores(rapt_context *context, const rapt_score *score,
                                  const rapt_tensor *q, const rapt_tensor *k,
                                  const rapt_tensor *scores);
