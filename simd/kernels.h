@@ -187,7 +187,7 @@ typedef struct rapti_kernels {
 
     /* sum[c] += sum over r < count of rows[r * row + c], c < size, in order of r. `sum` has whole
      * vectors, of which elements past `size` keep their values (but -0 may become 0). */
-    void (*add_rows)(const float *rows, int64_t row, int64_t count, int64_t size, float *sum);
+    void (*sum_rows)(const float *rows, int64_t row, int64_t count, int64_t size, float *sum);
 
     /* 1 if all of rows[r * row + c], c < vectors * lanes, are finite. */
     int (*all_finite)(const float *rows, int64_t row, int64_t count, int64_t vectors);

@@ -41,7 +41,7 @@ static void pack_rows(const float *rows, int64_t row, int64_t column, int64_t co
 }
 
 /* A few columns of vectors at a time: their sums stay in registers over all rows. */
-RAPTI_INLINE void add_vectors(const float *rows, int64_t row, int64_t count, float *sum,
+RAPTI_INLINE void sum_vectors(const float *rows, int64_t row, int64_t count, float *sum,
                               const int vectors) {
     vf acc[8];
     RAPTI_UNROLL(8) for (int v = 0; v < vectors; v++) { acc[v] = vf_load(sum + v * VEC_LANES); }
@@ -53,12 +53,12 @@ RAPTI_INLINE void add_vectors(const float *rows, int64_t row, int64_t count, flo
     RAPTI_UNROLL(8) for (int v = 0; v < vectors; v++) { vf_store(sum + v * VEC_LANES, acc[v]); }
 }
 
-static void add_rows(const float *rows, int64_t row, int64_t count, int64_t size, float *sum) {
+static void sum_rows(const float *rows, int64_t row, int64_t count, int64_t size, float *sum) {
     int64_t c = 0;
     for (; c + 8 * VEC_LANES <= size; c += 8 * VEC_LANES) {
-        add_vectors(rows + c, row, count, sum + c, 8);
+        sum_vectors(rows + c, row, count, sum + c, 8);
     }
-    for (; c + VEC_LANES <= size; c += VEC_LANES) { add_vectors(rows + c, row, count, sum + c, 1); }
+    for (; c + VEC_LANES <= size; c += VEC_LANES) { sum_vectors(rows + c, row, count, sum + c, 1); }
     if (c == size) { return; }
     vf acc = vf_load(sum + c);
     for (int64_t r = 0; r < count; r++) {

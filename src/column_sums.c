@@ -46,7 +46,7 @@ static void add_rows(const rapti_column_sums *s, const float *rows, int64_t row,
                      int64_t columns, float *packed, float *sum) {
     const int64_t column = s->t.stride[s->t.rank - 1], lanes = s->kernels->lanes;
     if (column == 1) {
-        s->kernels->add_rows(rows, row, count, columns, sum);
+        s->kernels->sum_rows(rows, row, count, columns, sum);
         return;
     }
     for (int64_t r = 0; r < count; r += PIECE) {
@@ -58,7 +58,7 @@ static void add_rows(const rapti_column_sums *s, const float *rows, int64_t row,
             }
             s->kernels->gather_lanes(lane, row, n, 1.0f, packed + c, s->strip);
         }
-        s->kernels->add_rows(packed, s->strip, n, columns, sum);
+        s->kernels->sum_rows(packed, s->strip, n, columns, sum);
     }
 }
 
@@ -92,7 +92,7 @@ static void run_strip(void *sums, int64_t task, int32_t thread) {
     const rapti_column_sums *s = sums;
     const int64_t from = task * s->strip, columns = least(s->strip, s->columns - from);
     float *sum = s->partial + from;
-    s->kernels->add_rows(sum + s->ld, s->ld, s->chunks - 1, columns, sum);
+    s->kernels->sum_rows(sum + s->ld, s->ld, s->chunks - 1, columns, sum);
     for (int64_t j = 0; j < columns; j++) {
         float *out = s->out + (from + j) * s->step;
         *out = s->accumulate ? *out + sum[j] : sum[j];

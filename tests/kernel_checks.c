@@ -15,7 +15,7 @@ const kernel_check kernel_checks[] = {
     {"finish_product", check_finish_product},
     {"gather_lanes", check_gather_lanes},
     {"pack_rows", check_pack_rows},
-    {"add_rows", check_add_rows},
+    {"sum_rows", check_sum_rows},
     {"all_finite", check_all_finite},
     {"finish_rows", check_finish_rows},
     {"hide_outside", check_hide_outside},

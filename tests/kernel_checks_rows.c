@@ -122,9 +122,9 @@ int check_pack_rows(const rapti_kernels *k, FILE *log) {
     return t.failures;
 }
 
-/* ---- add_rows: sums in order, no rounding left open ---- */
+/* ---- sum_rows: sums in order, no rounding left open ---- */
 
-static void run_add(tally *t, const pack_case *c, guard_side side) {
+static void run_sum(tally *t, const pack_case *c, guard_side side) {
     const int64_t lanes = t->k->lanes, width = (c->size + lanes - 1) / lanes * lanes;
     float *rows;
     guard_block block = take_rows(c, side, &rows);
@@ -137,7 +137,7 @@ static void run_add(tally *t, const pack_case *c, guard_side side) {
         }
     }
     plane_seal(&sum);
-    t->k->add_rows(rows, c->row, c->count, c->size, sum.at);
+    t->k->sum_rows(rows, c->row, c->count, c->size, sum.at);
     for (int64_t j = 0; j < width; j++) {
         if (same_float(sum.at[j], want.at[j])) { continue; }
         tally_fail(t, "row %lld count %lld size %lld: sum[%lld] = %.9g, want %.9g",
@@ -153,15 +153,15 @@ static void run_add(tally *t, const pack_case *c, guard_side side) {
     guard_return(&block);
 }
 
-int check_add_rows(const rapti_kernels *k, FILE *log) {
+int check_sum_rows(const rapti_kernels *k, FILE *log) {
     static const int64_t row_strides[] = {171, 220, 1, 0, -173};
-    tally t = {k, "add_rows", log, 0};
+    tally t = {k, "sum_rows", log, 0};
     for (int64_t size = 0; size <= 170; size += size < 20 || size > 120 ? 1 : 7) {
         for (int n = 0; n < 5; n++) {
             for (int64_t count = 0; count <= 3; count++) {
                 const pack_case c = {row_strides[n], 1, count, size};
-                run_add(&t, &c, GUARD_AFTER);
-                run_add(&t, &c, GUARD_BEFORE);
+                run_sum(&t, &c, GUARD_AFTER);
+                run_sum(&t, &c, GUARD_BEFORE);
             }
         }
     }
