@@ -17,7 +17,8 @@ typedef enum bench_form {
     BENCH_WINDOW,  /* causal, the last `window` keys */
     BENCH_MASK,    /* bool [B, 1, Tq, Tk] */
     BENCH_LENGTHS, /* key lengths [B] */
-    BENCH_BIAS     /* f32 [1, Hq, Tq, Tk] */
+    BENCH_BIAS,    /* f32 [1, Hq, Tq, Tk] */
+    BENCH_DROPOUT  /* training, p = 0.1 */
 } bench_form;
 
 typedef struct bench_problem {
@@ -41,6 +42,14 @@ int bench_problem_parse(const char *text, bench_problem *problem);
 /* Allocates and fills all tensors. Null if memory ran out. */
 bench_attention *bench_attention_create(const bench_problem *problem);
 void bench_attention_destroy(void *attention);
+
+/* The heads on axis 1 that go with one of `kv_heads` key/value heads; all of a broadcast tensor. */
+rapt_tensor bench_attention_part(const rapt_tensor *t, int64_t kv_heads, int part);
+
+/* What the form says of a query-key pair: 1 if visible; the bias; keep / (1 - p). */
+int bench_attention_visible(const bench_attention *c, int64_t b, int64_t h, int64_t i, int64_t j);
+double bench_attention_bias(const bench_attention *c, int64_t b, int64_t h, int64_t i, int64_t j);
+double bench_attention_kept(const bench_attention *c, int64_t b, int64_t h, int64_t i, int64_t j);
 
 void bench_attention_spoil(void *attention);
 

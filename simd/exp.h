@@ -7,6 +7,9 @@
  * gone through in tests/exp_checks.c); exactly 0 for -inf and wherever the result would be below
  * 2^-126; NaN stays NaN; the same bits on every instruction set with fused multiply-add. Method:
  * Cody and Waite 1980, chapter 6. */
+#ifndef RAPTI_EXP_H
+#define RAPTI_EXP_H
+
 #include "common.h"
 #include "kernels.h"
 
@@ -47,3 +50,5 @@ static void exp_any(const float *x, float *y, int64_t n) {
     for (; i + VEC_LANES <= n; i += VEC_LANES) { vf_store(y + i, vf_exp(vf_load(x + i))); }
     if (i < n) { vf_store_n(y + i, (int)(n - i), vf_exp(vf_load_n(x + i, (int)(n - i)))); }
 }
+
+#endif

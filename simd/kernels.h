@@ -12,6 +12,12 @@
 /* No row has more lanes, no group more lane vectors. */
 enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
 
+/* Sums of exponentials run over blocks of this many vectors, then over so many blocks: a chunk. */
+enum { RAPTI_SUM_VECTORS = 64, RAPTI_SUM_BLOCKS = 64 };
+
+/* Columns pass through scratch in strips of so many (or fewer, whole vectors), and so many keys. */
+enum { RAPTI_STRIP_COLUMNS = 64, RAPTI_STRIP_KEYS = 2048 };
+
 /* Rows of memory that will be used soon: with every tile that they compute, products prefetch some
  * of them into the second cache level. `next` counts those already asked for. */
 typedef struct rapti_prefetch_rows {
@@ -63,6 +69,34 @@ typedef struct rapti_product_end {
     const float *bias;   /* bias[j], readable up to a multiple of `lanes`; null = none */
 } rapti_product_end;
 
+/* Dropout by Philox 4x32-10 (dropout.h). */
+typedef struct rapti_dropout {
+    uint32_t key[2], offset;
+    int32_t threshold; /* a word below it keeps its weight */
+} rapti_dropout;
+
+/* One lane vector of the backward pass (softmax_gradient below). */
+typedef struct rapti_gradient {
+    float *s;          /* scores, -inf where hidden; becomes P */
+    float *dp;         /* becomes dS; null = not wanted */
+    const float *kept; /* Z: dropout's pattern of 0 and 1; null = all 1 */
+    int64_t ld;        /* of all three */
+    int64_t from, begin, end, to;
+    const float *lse, *delta; /* one number per lane; lse is not -inf */
+} rapti_gradient;
+
+/* S[i][j] = sum_u v[u] * tanh(Q[i,u] + K[u][j]), i < queries, j < keys, u < units. */
+typedef struct rapti_additive {
+    const float *q; /* Q[i,u] at q[i * q_row + u] */
+    int64_t q_row;
+    const float *k; /* K[u][j] at k[u * k_unit + j] */
+    int64_t k_unit;
+    const float *v;
+    int64_t units, queries, keys;
+    float *s; /* S[i][j] at s[i * s_row + j] */
+    int64_t s_row;
+} rapti_additive;
+
 typedef struct rapti_kernels {
     const char *isa;
     int32_t lanes;          /* floats per vector */
@@ -103,22 +137,83 @@ typedef struct rapti_kernels {
      * [from, to); sum = sum * rescale + their sum. */
     void (*softmax_exp)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                         rapti_softmax_state state);
+    /* The same with SLEEF's exponential; results below 2^-126 are 0 as well. */
+    void (*softmax_exp_any)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                            int64_t to, rapti_softmax_state state);
 
-    /* out[lane][c * stride] = o[lane * ld + c] / sum[lane] (0 where sum is 0 and o finite),
+    /* One lane vector of weights, keys [from, to) of a tile whose row 0 is key first_key: 0 where
+     * the generator drops them, for query[lane] and item[lane]; 0 where rows[lane][key * stride]
+     * is 0. */
+    void (*drop_lanes)(const rapti_dropout *d, const int32_t *query, const int32_t *item,
+                       int64_t first_key, int64_t from, int64_t to, float *s, int64_t ld);
+    void (*apply_keep)(const uint8_t *const *rows, int64_t stride, int64_t from, int64_t to,
+                       float *s, int64_t ld);
+
+    /* out[lane][c * stride] = o[lane * ld + c] * scale / sum[lane] (0 where sum is 0 and o finite),
      * c < size, for the first `count` lanes; lse[lane] = max + ln(sum) for all lanes. Reads o up
      * to a multiple of `lanes`. */
-    void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size,
+    void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse);
 
     void (*finish_product)(const rapti_product_end *e);
+
+    /* rows[lane][key * stride] = factor[lane] * s[key * ld + lane], keys [from, to), for the first
+     * `count` lanes. */
+    void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
+                          const float *factor, float *const *rows, int64_t stride);
+
+    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; P and dS are 0
+     * where S is -inf, and for the other keys of [from, to). */
+    void (*softmax_gradient)(const rapti_gradient *g);
+
+    /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
+    void (*dot_rows)(const float *const *a, int64_t a_stride, const float *const *b,
+                     int64_t b_stride, int64_t size, float *dots);
+
+    /* out[r][c * stride] = factor * rows[r * ld + c], plus what it held if `add`; c < size,
+     * r < count. Reads rows up to a multiple of `lanes`. */
+    void (*add_rows)(const float *rows, int64_t ld, int64_t count, int64_t size, float factor,
+                     int add, float *const *out, int64_t stride);
+
+    /* rows[lane][key * stride] += s[key * ld + lane], keys [from, to), for the first `count` lanes.
+     * Rows may share elements. */
+    void (*add_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
+                      float *const *rows, int64_t stride);
 
     /* packed[r * ld + c] = rows[r * row + c * column], c < size, then zeros up to a multiple of
      * `lanes`. */
     void (*pack_rows)(const float *rows, int64_t row, int64_t column, int64_t count, int64_t size,
                       float *packed, int64_t ld);
 
+    /* sum[c] += sum over r < count of rows[r * row + c], c < size, in order of r. `sum` has whole
+     * vectors, of which elements past `size` keep their values (but -0 may become 0). */
+    void (*sum_rows)(const float *rows, int64_t row, int64_t count, int64_t size, float *sum);
+
     /* 1 if all of rows[r * row + c], c < vectors * lanes, are finite. */
     int (*all_finite)(const float *rows, int64_t row, int64_t count, int64_t vectors);
+
+    /* Additive scores. Sums run over u in order, whatever else is in the tile. */
+    void (*additive_scores)(const rapti_additive *a);
+
+    /* The largest of x[i], i < n, and of the lowest float; NaN if one is. */
+    float (*row_max)(const float *x, int64_t n);
+
+    /* The sum of exp(x[i] - shift), i < n: that of a whole row is the sum, in order, of those of
+     * its chunks of RAPTI_SUM_BLOCKS * RAPTI_SUM_VECTORS * lanes elements, the last one shorter. */
+    float (*row_sum_exp)(const float *x, int64_t n, float shift);
+
+    /* out[i] = exp(x[i] - shift) * factor, and 0 where x[i] is -inf. `out` may be `x`. */
+    void (*row_exp)(const float *x, int64_t n, float shift, float factor, float *out);
+
+    /* out[i] = exp(x[i] - max) * (1 / sum) with row_max and row_sum_exp; zeros if the sum is 0;
+     * NaN, but 0 where x[i] is -inf, if an element is NaN or +inf. `out` may be `x`. */
+    void (*softmax_row)(const float *x, int64_t n, float *out);
+
+    /* The same, bit by bit, down each column: element k of column c at in[k * in_k + c], k < n,
+     * c < columns. `out` may be `in`. scratch: RAPTI_STRIP_COLUMNS floats for each of
+     * min(n, RAPTI_STRIP_KEYS) keys. */
+    void (*softmax_columns)(const float *in, int64_t in_k, float *out, int64_t out_k, int64_t n,
+                            int64_t columns, float *scratch);
 
     /* y[i] = exp(x[i]), i < n: the word of the fused kernels (x <= 0 only), and SLEEF's. */
     void (*exp_nonpositive)(const float *x, float *y, int64_t n);

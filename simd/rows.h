@@ -40,6 +40,33 @@ static void pack_rows(const float *rows, int64_t row, int64_t column, int64_t co
     }
 }
 
+/* A few columns of vectors at a time: their sums stay in registers over all rows. */
+RAPTI_INLINE void sum_vectors(const float *rows, int64_t row, int64_t count, float *sum,
+                              const int vectors) {
+    vf acc[8];
+    RAPTI_UNROLL(8) for (int v = 0; v < vectors; v++) { acc[v] = vf_load(sum + v * VEC_LANES); }
+    for (int64_t r = 0; r < count; r++, rows += row) {
+        RAPTI_UNROLL(8) for (int v = 0; v < vectors; v++) {
+            acc[v] = vf_add(acc[v], vf_load(rows + v * VEC_LANES));
+        }
+    }
+    RAPTI_UNROLL(8) for (int v = 0; v < vectors; v++) { vf_store(sum + v * VEC_LANES, acc[v]); }
+}
+
+static void sum_rows(const float *rows, int64_t row, int64_t count, int64_t size, float *sum) {
+    int64_t c = 0;
+    for (; c + 8 * VEC_LANES <= size; c += 8 * VEC_LANES) {
+        sum_vectors(rows + c, row, count, sum + c, 8);
+    }
+    for (; c + VEC_LANES <= size; c += VEC_LANES) { sum_vectors(rows + c, row, count, sum + c, 1); }
+    if (c == size) { return; }
+    vf acc = vf_load(sum + c);
+    for (int64_t r = 0; r < count; r++) {
+        acc = vf_add(acc, vf_load_n(rows + r * row + c, (int)(size - c)));
+    }
+    vf_store(sum + c, acc);
+}
+
 /* x * 0 is 0 for finite x and NaN otherwise, and NaN stays in a sum */
 static int all_finite(const float *rows, int64_t row, int64_t count, int64_t vectors) {
     vf even = vf_zero(), odd = vf_zero();
@@ -55,11 +82,11 @@ static int all_finite(const float *rows, int64_t row, int64_t count, int64_t vec
 }
 
 /* Adding 0 makes +0 of -0, which hidden terms of rows nearby could have done or not. */
-static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
+static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse) {
     const vf sum = vf_load(state.sum);
     float inverse[VEC_LANES];
-    vf_store(inverse, vf_select(vf_eq(sum, vf_zero()), vf_zero(), vf_div(vf_set1(1.0f), sum)));
+    vf_store(inverse, vf_select(vf_eq(sum, vf_zero()), vf_zero(), vf_div(vf_set1(scale), sum)));
     vf_store(lse, vf_add(vf_load(state.max), vf_log(sum)));
     for (int64_t i = 0; i < count; i++, o += ld) {
         const vf factor = vf_set1(inverse[i]);
@@ -77,7 +104,7 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
     }
 }
 
-/* One vector of C. Strided elements go through a vector: every layout gets the same bits. */
+/* One vector of C. Strided elements go through a vector, so that all layouts get the same bits. */
 RAPTI_INLINE void finish_vector(const rapti_product_end *e, const float *sum, float *c, int n,
                                 const float *bias) {
     float strided[VEC_LANES] = {0};
@@ -111,5 +138,36 @@ static void finish_product(const rapti_product_end *e) {
             finish_vector(e, sum + j, c + j * e->column, (int)(e->size - j),
                           e->bias ? e->bias + j : 0);
         }
+    }
+}
+
+/* One square of a score tile back to rows; n <= VEC_LANES keys. */
+RAPTI_INLINE void store_columns(vf tile[VEC_LANES], int64_t n, int64_t count, float *const *rows,
+                                int64_t stride, int64_t from) {
+    vf_transpose(tile);
+    for (int64_t i = 0; i < count; i++) {
+        float *row = rows[i] + from * stride;
+        if (stride == 1 && n == VEC_LANES) {
+            vf_store(row, tile[i]);
+        } else if (stride == 1) {
+            vf_store_n(row, (int)n, tile[i]);
+        } else {
+            float value[VEC_LANES];
+            vf_store(value, tile[i]);
+            for (int64_t j = 0; j < n; j++) { row[j * stride] = value[j]; }
+        }
+    }
+}
+
+static void scatter_lanes(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
+                          const float *factor, float *const *rows, int64_t stride) {
+    const vf factors = vf_load(factor);
+    for (int64_t k = from; k < to; k += VEC_LANES) {
+        const int64_t n = to - k < VEC_LANES ? to - k : VEC_LANES;
+        vf tile[VEC_LANES];
+        for (int64_t j = 0; j < VEC_LANES; j++) {
+            tile[j] = j < n ? vf_mul(vf_load(s + (k + j) * ld), factors) : vf_zero();
+        }
+        store_columns(tile, n, count, rows, stride, k);
     }
 }

@@ -26,20 +26,28 @@ RAPTI_INLINE vf block_max(const float *s, int64_t ld, int64_t begin, int64_t end
     return m;
 }
 
-/* P[k] in place of S[k]; returns the sum over the block. */
-RAPTI_INLINE vf block_exp(float *s, int64_t ld, int64_t begin, int64_t end, vf shift) {
+/* SLEEF's word, with the same zeros as the inline one: a denormal weight would be slow to use. */
+RAPTI_INLINE vf exp_flushed(vf x) {
+    return vf_select(vf_lt(x, vf_set1(-87.3365402f)), vf_zero(), vf_exp(x));
+}
+
+RAPTI_INLINE vf weight(vf x, const int any) { return any ? exp_flushed(x) : vf_exp_nonpositive(x); }
+
+/* P[k] in place of S[k]; returns the sum over the block. any: which exponential, literal. */
+RAPTI_INLINE vf block_exp(float *s, int64_t ld, int64_t begin, int64_t end, vf shift,
+                          const int any) {
     vf even = vf_zero(), odd = vf_zero();
     int64_t k = begin;
     for (; k + 2 <= end; k += 2) {
-        const vf p0 = vf_exp_nonpositive(vf_sub(vf_load(s + k * ld), shift));
-        const vf p1 = vf_exp_nonpositive(vf_sub(vf_load(s + (k + 1) * ld), shift));
+        const vf p0 = weight(vf_sub(vf_load(s + k * ld), shift), any);
+        const vf p1 = weight(vf_sub(vf_load(s + (k + 1) * ld), shift), any);
         vf_store(s + k * ld, p0);
         vf_store(s + (k + 1) * ld, p1);
         even = vf_add(even, p0);
         odd = vf_add(odd, p1);
     }
     if (k < end) {
-        const vf p = vf_exp_nonpositive(vf_sub(vf_load(s + k * ld), shift));
+        const vf p = weight(vf_sub(vf_load(s + k * ld), shift), any);
         vf_store(s + k * ld, p);
         even = vf_add(even, p);
     }
@@ -58,10 +66,20 @@ static void softmax_max(const float *s, int64_t ld, int64_t begin, int64_t end,
     vf_store(state.rescale, vf_exp_nonpositive(vf_sub(old_max, shift)));
 }
 
-static void softmax_exp(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
-                        rapti_softmax_state state) {
-    const vf sum = block_exp(s, ld, begin, end, vf_load(state.shift));
+RAPTI_INLINE void exp_step(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                           int64_t to, rapti_softmax_state state, const int any) {
+    const vf sum = block_exp(s, ld, begin, end, vf_load(state.shift), any);
     vf_store(state.sum, vf_fma(vf_load(state.sum), vf_load(state.rescale), sum));
     for (int64_t k = from; k < begin; k++) { vf_store(s + k * ld, vf_zero()); }
     for (int64_t k = end; k < to; k++) { vf_store(s + k * ld, vf_zero()); }
+}
+
+static void softmax_exp(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
+                        rapti_softmax_state state) {
+    exp_step(s, ld, from, begin, end, to, state, 0);
+}
+
+static void softmax_exp_any(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                            int64_t to, rapti_softmax_state state) {
+    exp_step(s, ld, from, begin, end, to, state, 1);
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT
  * table.h: all kernel bodies for the vector words included before it, and their table
  * rapti_kernels_<isa>, the one symbol that a stub source exports. */
+#include "dropout.h"
+#include "gradient.h"
 #include "kernels.h"
 #include "product.h"
 #include "rows.h"
+#include "score.h"
 #include "softmax.h"
+#include "softmax_columns.h"
+#include "softmax_rows.h"
 #include "visibility.h"
 
 #define RAPTI_JOIN_(a, b) a##b
@@ -38,10 +43,25 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .apply_bias = apply_bias,
     .softmax_max = softmax_max,
     .softmax_exp = softmax_exp,
+    .softmax_exp_any = softmax_exp_any,
+    .drop_lanes = drop_lanes,
+    .apply_keep = apply_keep,
     .finish_rows = finish_rows,
     .finish_product = finish_product,
+    .scatter_lanes = scatter_lanes,
+    .softmax_gradient = softmax_gradient,
+    .dot_rows = dot_rows,
+    .add_rows = add_rows,
+    .add_lanes = add_lanes,
     .pack_rows = pack_rows,
+    .sum_rows = sum_rows,
     .all_finite = all_finite,
+    .additive_scores = additive_scores,
+    .row_max = row_max,
+    .row_sum_exp = row_sum_exp,
+    .row_exp = row_exp,
+    .softmax_row = softmax_row,
+    .softmax_columns = softmax_columns,
     .exp_nonpositive = exp_nonpositive,
     .exp_any = exp_any,
 };

@@ -20,7 +20,8 @@ enum { TILE_GROUP_VECTORS = 2, TILE_COLUMN_VECTORS = 2, TILE_KEY_BLOCK = 128 };
 
 typedef __m256 vf;
 typedef __m256i vi;
-typedef __m256 vm; /* all ones or all zeros in each lane */
+typedef __m256i vw; /* 64-bit lanes */
+typedef __m256 vm;  /* all ones or all zeros in each lane */
 
 RAPTI_INLINE vf vf_zero(void) { return _mm256_setzero_ps(); }
 RAPTI_INLINE vf vf_set1(float x) { return _mm256_set1_ps(x); }
@@ -53,6 +54,16 @@ RAPTI_INLINE vi vi_set1(int32_t x) { return _mm256_set1_epi32(x); }
 RAPTI_INLINE vi vi_load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 RAPTI_INLINE vm vi_gt(vi a, vi b) { return _mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b)); }
 
+RAPTI_INLINE vw vw_set1(uint32_t x) { return _mm256_set1_epi32((int)x); }
+RAPTI_INLINE vw vi_even(vi x) { return x; }
+RAPTI_INLINE vw vi_odd(vi x) { return _mm256_srli_epi64(x, 32); }
+RAPTI_INLINE vi vi_join(vw even, vw odd) {
+    return _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+}
+RAPTI_INLINE vw vw_mul(vw a, vw b) { return _mm256_mul_epu32(a, b); }
+RAPTI_INLINE vw vw_high(vw x) { return _mm256_srli_epi64(x, 32); }
+RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) { return _mm256_xor_si256(a, _mm256_xor_si256(b, c)); }
+
 /* 2^k where the low bits of x's representation hold k + 127 */
 RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x), 23));
@@ -67,6 +78,7 @@ RAPTI_INLINE void vec_prefetch_l2(const float *p) { _mm_prefetch((const char *)p
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf8_u10avx2(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf8_u10avx2(x); }
+RAPTI_INLINE vf vf_tanh(vf x) { return Sleef_tanhf8_u10avx2(x); }
 
 /* r[i] lane j <-> r[j] lane i: pairs, quads, then 128-bit halves */
 RAPTI_INLINE void vf_transpose(vf r[8]) {

@@ -33,6 +33,7 @@ enum { TILE_GROUP_VECTORS = 4, TILE_COLUMN_VECTORS = 4, TILE_KEY_BLOCK = 128 };
 
 typedef float32x4_t vf;
 typedef int32x4_t vi;
+typedef uint64x2_t vw;
 typedef uint32x4_t vm; /* all ones or all zeros in each lane */
 
 RAPTI_INLINE vf vf_zero(void) { return vdupq_n_f32(0.0f); }
@@ -71,6 +72,16 @@ RAPTI_INLINE vi vi_set1(int32_t x) { return vdupq_n_s32(x); }
 RAPTI_INLINE vi vi_load(const int32_t *p) { return vld1q_s32(p); }
 RAPTI_INLINE vm vi_gt(vi a, vi b) { return vcgtq_s32(a, b); }
 
+RAPTI_INLINE vw vw_set1(uint32_t x) { return vdupq_n_u64(x); }
+RAPTI_INLINE vw vi_even(vi x) { return vreinterpretq_u64_s32(x); }
+RAPTI_INLINE vw vi_odd(vi x) { return vshrq_n_u64(vreinterpretq_u64_s32(x), 32); }
+RAPTI_INLINE vi vi_join(vw even, vw odd) {
+    return vreinterpretq_s32_u64(vsliq_n_u64(even, odd, 32));
+}
+RAPTI_INLINE vw vw_mul(vw a, vw b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)); }
+RAPTI_INLINE vw vw_high(vw x) { return vshrq_n_u64(x, 32); }
+RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) { return veorq_u64(a, veorq_u64(b, c)); }
+
 /* 2^k where the low bits of x's representation hold k + 127 */
 RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
     return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(x), 23));
@@ -87,6 +98,7 @@ RAPTI_INLINE void vec_prefetch_l2(const float *p) { __builtin_prefetch(p, 0, 2);
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf4_u10advsimd(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf4_u10advsimd(x); }
+RAPTI_INLINE vf vf_tanh(vf x) { return Sleef_tanhf4_u10advsimd(x); }
 
 /* r[i] lane j <-> r[j] lane i: pairs, then 64-bit halves */
 RAPTI_INLINE void vf_transpose(vf r[4]) {

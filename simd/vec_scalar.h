@@ -25,6 +25,10 @@ typedef struct vf {
 typedef struct vi {
     int32_t lane[VEC_LANES];
 } vi;
+enum { WIDE_LANES = (VEC_LANES + 1) / 2 };
+typedef struct vw {
+    uint64_t lane[WIDE_LANES];
+} vw;
 typedef struct vm {
     int32_t lane[VEC_LANES]; /* 1 or 0 */
 } vm;
@@ -114,6 +118,41 @@ RAPTI_INLINE vm vi_gt(vi a, vi b) {
     return m;
 }
 
+#define EACH_WIDE RAPTI_UNROLL(8) for (int lane = 0; lane < WIDE_LANES; lane++)
+
+RAPTI_INLINE vw vw_set1(uint32_t x) {
+    vw r;
+    EACH_WIDE r.lane[lane] = x;
+    return r;
+}
+RAPTI_INLINE vw vi_even(vi x) {
+    vw r;
+    EACH_WIDE r.lane[lane] = (uint32_t)x.lane[2 * lane];
+    return r;
+}
+RAPTI_INLINE vw vi_odd(vi x) {
+    vw r;
+    EACH_WIDE r.lane[lane] = 2 * lane + 1 < VEC_LANES ? (uint32_t)x.lane[2 * lane + 1] : 0;
+    return r;
+}
+RAPTI_INLINE vi vi_join(vw even, vw odd) {
+    vi r;
+    EACH_LANE r.lane[lane] = (int32_t)(lane % 2 ? odd : even).lane[lane / 2];
+    return r;
+}
+RAPTI_INLINE vw vw_mul(vw a, vw b) {
+    EACH_WIDE a.lane[lane] = (a.lane[lane] & 0xffffffff) * (b.lane[lane] & 0xffffffff);
+    return a;
+}
+RAPTI_INLINE vw vw_high(vw x) {
+    EACH_WIDE x.lane[lane] >>= 32;
+    return x;
+}
+RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) {
+    EACH_WIDE a.lane[lane] ^= b.lane[lane] ^ c.lane[lane];
+    return a;
+}
+
 /* 2^k where the low bits of x's representation hold k + 127 */
 RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
     uint32_t bits[VEC_LANES];
@@ -136,6 +175,10 @@ RAPTI_INLINE vf vf_exp(vf x) {
 }
 RAPTI_INLINE vf vf_log(vf x) {
     EACH_LANE x.lane[lane] = Sleef_logf_u10(x.lane[lane]);
+    return x;
+}
+RAPTI_INLINE vf vf_tanh(vf x) {
+    EACH_LANE x.lane[lane] = Sleef_tanhf_u10(x.lane[lane]);
     return x;
 }
 

@@ -3,6 +3,9 @@
  * boolean masks; additive biases. Each is a pass of its own over one lane vector of a score tile
  * that lies in L1, run only when asked for. Hidden scores are replaced by -inf, never added to, so
  * that a NaN in a hidden key is gone. */
+#ifndef RAPTI_VISIBILITY_H
+#define RAPTI_VISIBILITY_H
+
 #include "common.h"
 #include "kernels.h"
 #include "square.h"
@@ -74,3 +77,5 @@ static void apply_bias(const float *const *rows, int64_t stride, int64_t from, i
         add_terms(terms, s + k * ld, ld, keys);
     }
 }
+
+#endif

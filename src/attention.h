@@ -26,13 +26,46 @@ typedef struct rapti_problem {
     rapt_tensor q, k, v, out, lse; /* lse.data null = absent */
     rapti_broadcast mask, bias;
     rapt_tensor key_lengths; /* data null = absent */
+    int materialised;        /* weights are given out */
+    rapt_tensor weights;
+    int weights_before_dropout;
+    int scores_given; /* weights holds the scores to begin with, and q and k are not used */
+    int drops;        /* 0 = no dropout */
+    rapti_dropout dropout;
+    float kept_scale;     /* 1 / (1 - p); 1 without dropout */
+    rapti_broadcast keep; /* in place of the generator; data null = absent */
 } rapti_problem;
 
-/* Checks a call (attention.h of the public headers lists what is refused) and describes it.
- * needs_data: 0 admits null data pointers. */
+/* What kind of call is checked. */
+enum {
+    RAPTI_SIZES_ONLY = 1,   /* data pointers may be null */
+    RAPTI_SCORES_GIVEN = 2, /* the weights tensor holds the scores to begin with */
+    RAPTI_NAMED_SCORES = 4, /* and messages call it "scores" */
+    RAPTI_BACKWARD = 8      /* out and lse are inputs: they may overlap what they like */
+};
+
+/* Checks a call (attention.h of the public headers lists what is refused) and describes it. */
 rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *what,
-                                  const rapt_attention_operands *operands, int needs_data,
+                                  const rapt_attention_operands *operands, int kind,
                                   rapti_problem *problem);
+
+/* A tensor of type f32 and given rank and sizes; -1 admits any size. */
+rapt_status rapti_attention_check_operand(rapt_context *context, const char *name,
+                                          const rapt_tensor *t, int32_t rank,
+                                          const int64_t *expected, int needs_data);
+
+/* A tensor that broadcasts to [B, Hq, Tq, Tk]; null gives a view with null data. */
+rapt_status rapti_attention_check_broadcast(rapt_context *context, const char *name,
+                                            const rapt_tensor *t, rapt_dtype dtype,
+                                            const rapti_problem *problem, int needs_data,
+                                            rapti_broadcast *view);
+
+/* Query-key pairs inside the limits, over all batch items and heads; saturates. */
+int64_t rapti_attention_visible(const rapti_problem *problem);
+
+/* Runs a checked call. */
+rapt_status rapti_attention_run(rapt_context *context, const rapti_problem *problem, void *scratch,
+                                size_t scratch_bytes);
 
 /* Entry b of key_lengths, which may have one entry for all. */
 int64_t rapti_key_length(const rapt_tensor *key_lengths, int64_t b);
@@ -58,6 +91,7 @@ typedef struct rapti_plan {
     int32_t task_groups;   /* groups per task, the last task of a head perhaps fewer */
     int32_t group_lanes;   /* lanes of a full group */
     int64_t value_vectors; /* vectors that hold value_dim */
+    int64_t tile_keys;     /* keys of a score tile: a block, or all of them */
     int64_t head_tasks, tasks;
     int32_t threads;
     double cost; /* of all tasks */

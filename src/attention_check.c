@@ -21,12 +21,22 @@ static rapt_status check_what(rapt_context *context, const rapt_attention *what)
                           "window: on %d, left %lld, right %lld, expected on 0 or 1 and sides >= 0",
                           w->on, (long long)w->left, (long long)w->right);
     }
+    const rapt_dropout *d = &what->dropout;
+    if ((d->training & ~1) || (d->training && !(d->p >= 0.0 && d->p <= 1.0))) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT,
+                          "dropout: training %d, p %g, expected training 0 or 1 and p in 0 .. 1",
+                          d->training, d->p);
+    }
+    if (what->weights_before_dropout & ~1) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT, "weights_before_dropout: %d, expected 0 or 1",
+                          what->weights_before_dropout);
+    }
     return RAPT_OK;
 }
 
-/* A tensor of one dtype and rank whose leading sizes are given; -1 admits any. */
-static rapt_status check_operand(rapt_context *context, const char *name, const rapt_tensor *t,
-                                 int32_t rank, const int64_t *expected, int needs_data) {
+rapt_status rapti_attention_check_operand(rapt_context *context, const char *name,
+                                          const rapt_tensor *t, int32_t rank,
+                                          const int64_t *expected, int needs_data) {
     const rapt_status status = rapti_tensor_check(context, name, t, rank, rank, needs_data);
     if (status != RAPT_OK) { return status; }
     if (t->dtype != RAPT_F32) {
@@ -45,19 +55,19 @@ static rapt_status check_operand(rapt_context *context, const char *name, const 
 static rapt_status check_shapes(rapt_context *context, const rapt_attention_operands *o,
                                 int needs_data, rapti_problem *p) {
     const int64_t any[4] = {-1, -1, -1, -1};
-    rapt_status status = check_operand(context, "q", o->q, 4, any, needs_data);
+    rapt_status status = rapti_attention_check_operand(context, "q", o->q, 4, any, needs_data);
     if (status != RAPT_OK) { return status; }
     p->batch = o->q->size[0];
     p->heads = o->q->size[1];
     p->queries = o->q->size[2];
     p->dim = o->q->size[3];
     const int64_t k_size[4] = {p->batch, -1, -1, p->dim};
-    status = check_operand(context, "k", o->k, 4, k_size, needs_data);
+    status = rapti_attention_check_operand(context, "k", o->k, 4, k_size, needs_data);
     if (status != RAPT_OK) { return status; }
     p->kv_heads = o->k->size[1];
     p->keys = o->k->size[2];
     const int64_t v_size[4] = {p->batch, p->kv_heads, p->keys, -1};
-    status = check_operand(context, "v", o->v, 4, v_size, needs_data);
+    status = rapti_attention_check_operand(context, "v", o->v, 4, v_size, needs_data);
     if (status != RAPT_OK) { return status; }
     p->value_dim = o->v->size[3];
     if (p->kv_heads == 0 ? p->heads != 0 : p->heads % p->kv_heads != 0) {
@@ -71,17 +81,22 @@ static rapt_status check_shapes(rapt_context *context, const rapt_attention_oper
                           (long long)p->dim, (long long)p->value_dim, RAPT_MAX_HEAD_SIZE);
     }
     const int64_t out_size[4] = {p->batch, p->heads, p->queries, p->value_dim};
-    status = check_operand(context, "out", o->out, 4, out_size, needs_data);
+    status = rapti_attention_check_operand(context, "out", o->out, 4, out_size, needs_data);
     if (status == RAPT_OK && o->lse) {
-        status = check_operand(context, "lse", o->lse, 3, out_size, needs_data);
+        status = rapti_attention_check_operand(context, "lse", o->lse, 3, out_size, needs_data);
+    }
+    const int64_t weights_size[4] = {p->batch, p->heads, p->queries, p->keys};
+    if (status == RAPT_OK && o->weights) {
+        status = rapti_attention_check_operand(context, "weights", o->weights, 4, weights_size,
+                                               needs_data);
     }
     return status;
 }
 
-/* Shape broadcast to [B, Hq, Tq, Tk], axes aligned to the right. */
-static rapt_status check_broadcast(rapt_context *context, const char *name, const rapt_tensor *t,
-                                   rapt_dtype dtype, const rapti_problem *p, int needs_data,
-                                   rapti_broadcast *view) {
+rapt_status rapti_attention_check_broadcast(rapt_context *context, const char *name,
+                                            const rapt_tensor *t, rapt_dtype dtype,
+                                            const rapti_problem *p, int needs_data,
+                                            rapti_broadcast *view) {
     *view = (rapti_broadcast){0};
     if (!t) { return RAPT_OK; }
     const rapt_status status = rapti_tensor_check(context, name, t, 1, 4, needs_data);
@@ -129,10 +144,32 @@ static rapt_status check_key_lengths(rapt_context *context, const rapt_tensor *t
     return RAPT_OK;
 }
 
+/* What the generator makes of p: a kept word is below the threshold. */
+static rapt_status set_dropout(rapt_context *context, const rapt_dropout *d, rapti_problem *p) {
+    p->kept_scale = 1.0f;
+    if (!d->training || d->p == 0.0) { return RAPT_OK; }
+    const int64_t limit = INT64_C(1) << 32;
+    if (!p->keep.data &&
+        (p->queries > limit || p->keys > 4 * limit || (p->heads && p->batch > limit / p->heads))) {
+        return rapti_fail(context, RAPT_ERR_SHAPE,
+                          "dropout: %lld x %lld heads, %lld queries, %lld keys, at most 2^32 heads "
+                          "and queries and 2^34 keys",
+                          (long long)p->batch, (long long)p->heads, (long long)p->queries,
+                          (long long)p->keys);
+    }
+    const double below = nearbyint((1.0 - d->p) * 0x1p32) - 0x1p31;
+    p->kept_scale = d->p < 1.0 ? (float)(1.0 / (1.0 - d->p)) : 0.0f;
+    p->drops = p->keep.data || below < 0x1p31; /* else every word is below */
+    p->dropout = (rapti_dropout){.key = {(uint32_t)d->seed, (uint32_t)(d->seed >> 32)},
+                                 .offset = d->offset,
+                                 .threshold = (int32_t)(p->drops ? below : 0)};
+    return RAPT_OK;
+}
+
 /* `written` must not overlap itself or any operand; it may be `in_place`, seen the same way. */
 static rapt_status check_overlap(rapt_context *context, const char *name,
                                  const rapt_tensor *written, const rapt_attention_operands *o,
-                                 const rapt_tensor *in_place) {
+                                 const char *weights_name, const rapt_tensor *in_place) {
     if (rapti_tensor_overlaps_itself(written)) {
         return rapti_fail(
             context, RAPT_ERR_OVERLAP,
@@ -144,15 +181,14 @@ static rapt_status check_overlap(rapt_context *context, const char *name,
     }
     const struct {
         const char *name;
-        const rapt_tensor *tensor;
-        int lse;
-    } other[] = {{"q", o->q, 0},       {"k", o->k, 0},       {"v", o->v, 0},
-                 {"mask", o->mask, 0}, {"bias", o->bias, 0}, {"key_lengths", o->key_lengths, 0},
-                 {"lse", o->lse, 1}};
+        const rapt_tensor *tensor, *written_as; /* the latter if the call writes it, too */
+    } other[] = {
+        {"q", o->q, NULL},       {"k", o->k, NULL},       {"v", o->v, NULL},
+        {"mask", o->mask, NULL}, {"bias", o->bias, NULL}, {"key_lengths", o->key_lengths, NULL},
+        {"keep", o->keep, NULL}, {"lse", o->lse, o->lse}, {weights_name, o->weights, o->weights}};
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
         const rapt_tensor *t = other[i].tensor;
-        const int itself = other[i].lse && written == o->lse;
-        if (!t || itself || !t->data || !written->data ||
+        if (!t || written == other[i].written_as || !t->data || !written->data ||
             (t == in_place && rapti_tensors_equal(t, written))) {
             continue;
         }
@@ -164,26 +200,37 @@ static rapt_status check_overlap(rapt_context *context, const char *name,
 }
 
 rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *what,
-                                  const rapt_attention_operands *o, int needs_data,
-                                  rapti_problem *p) {
+                                  const rapt_attention_operands *o, int kind, rapti_problem *p) {
     if (!context) { return RAPT_ERR_ARGUMENT; }
     if (!context->kernels) { return RAPT_ERR_ARGUMENT; } /* keeps the message of its creation */
     if (!what) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "what: null pointer"); }
     if (!o) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "operands: null pointer"); }
-    *p = (rapti_problem){0};
+    const int needs_data = !(kind & RAPTI_SIZES_ONLY);
+    const char *weights_name = kind & RAPTI_NAMED_SCORES ? "scores" : "weights";
+    *p = (rapti_problem){.scores_given = (kind & RAPTI_SCORES_GIVEN) != 0};
     rapt_status status = check_what(context, what);
     if (status == RAPT_OK) { status = check_shapes(context, o, needs_data, p); }
     if (status == RAPT_OK) {
-        status = check_broadcast(context, "mask", o->mask, RAPT_BOOL, p, needs_data, &p->mask);
+        status = rapti_attention_check_broadcast(context, "mask", o->mask, RAPT_BOOL, p, needs_data,
+                                                 &p->mask);
     }
     if (status == RAPT_OK) {
-        status = check_broadcast(context, "bias", o->bias, RAPT_F32, p, needs_data, &p->bias);
+        status = rapti_attention_check_broadcast(context, "bias", o->bias, RAPT_F32, p, needs_data,
+                                                 &p->bias);
     }
+    if (status == RAPT_OK) {
+        status = rapti_attention_check_broadcast(context, "keep", o->keep, RAPT_BOOL, p, needs_data,
+                                                 &p->keep);
+    }
+    if (status == RAPT_OK) { status = set_dropout(context, &what->dropout, p); }
     if (status == RAPT_OK) { status = check_key_lengths(context, o->key_lengths, p); }
-    if (status == RAPT_OK) {
-        status = check_overlap(context, "out", o->out, o, o->q);
+    if (status == RAPT_OK && !(kind & RAPTI_BACKWARD)) {
+        status = check_overlap(context, "out", o->out, o, weights_name, o->q);
         if (status == RAPT_OK && o->lse) {
-            status = check_overlap(context, "lse", o->lse, o, NULL);
+            status = check_overlap(context, "lse", o->lse, o, weights_name, NULL);
+        }
+        if (status == RAPT_OK && o->weights) {
+            status = check_overlap(context, weights_name, o->weights, o, weights_name, NULL);
         }
     }
     if (status != RAPT_OK) { return status; }
@@ -198,5 +245,8 @@ rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *w
     p->v = rapti_tensor_normal(o->v);
     p->out = rapti_tensor_normal(o->out);
     if (o->lse) { p->lse = rapti_tensor_normal(o->lse); }
+    p->materialised = o->weights != NULL;
+    if (o->weights) { p->weights = rapti_tensor_normal(o->weights); }
+    p->weights_before_dropout = what->weights_before_dropout;
     return RAPT_OK;
 }

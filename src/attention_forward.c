@@ -4,7 +4,7 @@
 #include "parallel.h"
 
 typedef struct forward_run {
-    rapti_problem problem;
+    const rapti_problem *problem;
     rapti_plan plan;
     const rapti_task *tasks;
     char *scratch; /* threads * thread_bytes */
@@ -12,42 +12,32 @@ typedef struct forward_run {
 
 static void run_task(void *argument, int64_t task, int32_t thread) {
     const forward_run *run = argument;
-    rapti_attention_run_task(&run->problem, &run->plan, &run->tasks[task],
+    rapti_attention_run_task(run->problem, &run->plan, &run->tasks[task],
                              run->scratch + (size_t)thread * run->plan.thread_bytes);
 }
 
-rapt_status rapt_attention_forward(rapt_context *context, const rapt_attention *what,
-                                   const rapt_attention_operands *operands) {
-    forward_run run;
-    rapt_status status = rapti_attention_check(context, what, operands, 1, &run.problem);
-    if (status == RAPT_OK) { status = rapti_attention_plan(context, &run.problem, &run.plan); }
+rapt_status rapti_attention_run(rapt_context *context, const rapti_problem *problem, void *scratch,
+                                size_t scratch_bytes) {
+    forward_run run = {.problem = problem};
+    rapt_status status = rapti_attention_plan(context, problem, &run.plan);
     if (status != RAPT_OK || run.plan.tasks == 0) { return status; }
-    void *scratch = NULL;
-    status = rapti_context_scratch(context, operands->scratch, operands->scratch_bytes,
-                                   run.plan.scratch_bytes, &scratch);
+    void *memory = NULL;
+    status =
+        rapti_context_scratch(context, scratch, scratch_bytes, run.plan.scratch_bytes, &memory);
     if (status != RAPT_OK) { return status; }
-    rapti_attention_list_tasks(&run.problem, &run.plan, scratch);
-    run.tasks = scratch;
-    run.scratch = (char *)scratch + run.plan.task_bytes;
+    rapti_attention_list_tasks(problem, &run.plan, memory);
+    run.tasks = memory;
+    run.scratch = (char *)memory + run.plan.task_bytes;
     rapti_parallel_run(run.plan.threads, run.plan.tasks, run_task, &run);
     return RAPT_OK;
 }
 
-/* Query-key pairs of the call; saturates. */
-static int64_t count_visible(const rapti_problem *p) {
-    int64_t pairs = 0;
-    const int same = !p->key_lengths.data || p->key_lengths.size[0] == 1;
-    const int64_t items = same ? p->batch > 0 : p->batch;
-    for (int64_t b = 0; b < items; b++) {
-        for (int64_t i = 0; i < p->queries; i++) {
-            const rapti_range r = rapti_attention_range(p, b, i);
-            if (r.end > r.begin && __builtin_add_overflow(pairs, r.end - r.begin, &pairs)) {
-                return INT64_MAX;
-            }
-        }
-    }
-    const int64_t repeats = p->heads * (items ? p->batch / items : 0);
-    return __builtin_mul_overflow(pairs, repeats, &pairs) ? INT64_MAX : pairs;
+rapt_status rapt_attention_forward(rapt_context *context, const rapt_attention *what,
+                                   const rapt_attention_operands *operands) {
+    rapti_problem problem;
+    const rapt_status status = rapti_attention_check(context, what, operands, 0, &problem);
+    if (status != RAPT_OK) { return status; }
+    return rapti_attention_run(context, &problem, operands->scratch, operands->scratch_bytes);
 }
 
 rapt_status rapt_attention_forward_info(rapt_context *context, const rapt_attention *what,
@@ -55,16 +45,16 @@ rapt_status rapt_attention_forward_info(rapt_context *context, const rapt_attent
                                         rapt_attention_info *info) {
     rapti_problem p;
     rapti_plan plan;
-    rapt_status status = rapti_attention_check(context, what, operands, 0, &p);
+    rapt_status status = rapti_attention_check(context, what, operands, RAPTI_SIZES_ONLY, &p);
     if (status == RAPT_OK && !info) {
         status = rapti_fail(context, RAPT_ERR_ARGUMENT, "info: null pointer");
     }
     if (status == RAPT_OK) { status = rapti_attention_plan(context, &p, &plan); }
     if (status != RAPT_OK) { return status; }
-    const int64_t visible = count_visible(&p);
+    const int64_t visible = rapti_attention_visible(&p);
     *info = (rapt_attention_info){
         .isa = plan.kernels->isa,
-        .path = "fused",
+        .path = p.materialised ? "materialised" : "fused",
         .scratch_bytes = (int64_t)plan.scratch_bytes,
         .threads = plan.threads,
         .group_queries = plan.group_lanes,
@@ -81,7 +71,7 @@ rapt_status rapt_attention_forward_tasks(rapt_context *context, const rapt_atten
                                          int64_t capacity) {
     rapti_problem p;
     rapti_plan plan;
-    rapt_status status = rapti_attention_check(context, what, operands, 0, &p);
+    rapt_status status = rapti_attention_check(context, what, operands, RAPTI_SIZES_ONLY, &p);
     if (status == RAPT_OK && (capacity < 0 || (!costs && capacity > 0))) {
         status = rapti_fail(context, RAPT_ERR_ARGUMENT, "costs: null pointer or capacity %lld",
                             (long long)capacity);

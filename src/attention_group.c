@@ -5,13 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Hands out aligned pieces; with base null it only counts. */
-typedef struct carver {
-    char *base;
-    size_t used;
-} carver;
-
-static void *carve(carver *c, size_t bytes) {
+void *rapti_carve(rapti_carver *c, size_t bytes) {
     void *piece = c->base ? c->base + c->used : NULL;
     c->used += (bytes + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
     return piece;
@@ -20,26 +14,26 @@ static void *carve(carver *c, size_t bytes) {
 size_t rapti_attention_carve(rapti_task_state *s, void *scratch) {
     const rapti_plan *plan = s->plan;
     const size_t lanes = (size_t)plan->group_lanes, keys = (size_t)plan->kernels->key_block;
-    carver c = {scratch, 0};
+    rapti_carver c = {scratch, 0};
     s->value_ld = plan->value_vectors * plan->kernels->lanes;
-    s->scores = carve(&c, keys * lanes * sizeof(float));
-    s->seen = carve(&c, keys * lanes * sizeof(float));
-    s->packed = carve(&c, keys * (size_t)s->value_ld * sizeof(float));
-    s->prefetch = carve(&c, sizeof(rapti_prefetch));
-    s->groups = carve(&c, (size_t)plan->task_groups * sizeof(rapti_group));
+    s->scores = rapti_carve(&c, (size_t)plan->tile_keys * lanes * sizeof(float));
+    s->seen = rapti_carve(&c, keys * lanes * sizeof(float));
+    s->packed = rapti_carve(&c, keys * (size_t)s->value_ld * sizeof(float));
+    s->prefetch = rapti_carve(&c, sizeof(rapti_prefetch));
+    s->groups = rapti_carve(&c, (size_t)plan->task_groups * sizeof(rapti_group));
     for (int32_t g = 0; g < plan->task_groups; g++) {
         rapti_group counted, *to = scratch ? &s->groups[g] : &counted;
-        to->row = carve(&c, lanes * sizeof(rapti_row));
-        to->q_row = carve(&c, lanes * sizeof(float *));
-        to->out_row = carve(&c, lanes * sizeof(float *));
-        to->row_begin = carve(&c, lanes * sizeof(int64_t));
-        to->row_end = carve(&c, lanes * sizeof(int64_t));
-        to->qt = carve(&c, (size_t)s->p->dim * lanes * sizeof(float));
-        to->o = carve(&c, lanes * (size_t)s->value_ld * sizeof(float));
-        to->state.max = carve(&c, lanes * sizeof(float));
-        to->state.sum = carve(&c, lanes * sizeof(float));
-        to->state.shift = carve(&c, lanes * sizeof(float));
-        to->state.rescale = carve(&c, lanes * sizeof(float));
+        to->row = rapti_carve(&c, lanes * sizeof(rapti_row));
+        to->q_row = rapti_carve(&c, lanes * sizeof(float *));
+        to->out_row = rapti_carve(&c, lanes * sizeof(float *));
+        to->row_begin = rapti_carve(&c, lanes * sizeof(int64_t));
+        to->row_end = rapti_carve(&c, lanes * sizeof(int64_t));
+        to->qt = rapti_carve(&c, (size_t)s->p->dim * lanes * sizeof(float));
+        to->o = rapti_carve(&c, lanes * (size_t)s->value_ld * sizeof(float));
+        to->state.max = rapti_carve(&c, lanes * sizeof(float));
+        to->state.sum = rapti_carve(&c, lanes * sizeof(float));
+        to->state.shift = rapti_carve(&c, lanes * sizeof(float));
+        to->state.rescale = rapti_carve(&c, lanes * sizeof(float));
     }
     return c.used;
 }
@@ -54,7 +48,7 @@ void rapti_attention_place_group(const rapti_task_state *s, int64_t index, rapti
     const int64_t width = s->plan->kernels->lanes;
     const int64_t first = rapti_attention_group_start(s->plan, index);
     g->vectors = rapti_attention_group_start(s->plan, index + 1) - first;
-    g->lanes = g->vectors * width;
+    g->lanes = g->tile_ld = g->vectors * width;
     g->first_row = first * width;
     g->rows = rapti_min(g->lanes, s->plan->rows - g->first_row);
     g->opened = g->started = 0;
@@ -100,8 +94,8 @@ void rapti_attention_close_group(const rapti_task_state *s, rapti_group *g) {
         const int64_t count = rapti_min(g->rows - lane, width);
         float lse[RAPTI_MAX_LANES];
         kernels->finish_rows(g->o + lane * s->value_ld, s->value_ld, count, s->p->value_dim,
-                             rapti_vector_state(g, lane), g->out_row + lane, s->p->out.stride[3],
-                             lse);
+                             s->p->kept_scale, rapti_vector_state(g, lane), g->out_row + lane,
+                             s->p->out.stride[3], lse);
         for (int64_t i = 0; s->p->lse.data && i < count; i++) {
             const rapti_row r = g->row[lane + i];
             ((float *)s->p->lse.data)[rapti_row_offset(s->p->lse.stride, s->batch, r)] = lse[i];

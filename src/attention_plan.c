@@ -7,9 +7,11 @@
 enum {
     TASK_GROUPS = 4,      /* groups that share a pass over K and V while a block is in cache */
     TASKS_PER_THREAD = 8, /* enough for an even finish */
+    WEIGHT_COST = 16,     /* writing out a weight, in multiply-adds */
     COST_CLASSES = 64     /* sorting tasks longest first, to within this many classes */
 };
-static const double THREAD_COST = 400e3; /* multiply-adds worth a thread of its own */
+static const int64_t MOST_KEYS = INT64_C(1) << 40; /* whose scores a tile can hold */
+static const double THREAD_COST = 400e3;           /* multiply-adds worth a thread of its own */
 static const double TASK_OVERHEAD = 2e3; /* opening and closing a group, in multiply-adds */
 
 static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -37,8 +39,9 @@ static double group_cost(const rapti_problem *p, const rapti_plan *plan, int64_t
     const int64_t keys = bottom.end > top.begin ? bottom.end - top.begin : 0;
     /* rows of a causal or windowed group see less than its whole span; tiles are cut to fit */
     const int64_t slack = (bottom.begin - top.begin + bottom.end - top.end) / 2;
+    const int64_t extra = p->materialised ? WEIGHT_COST : 0;
     const double spanned = (double)(keys > slack ? keys - slack : keys);
-    return (double)computed * (spanned * (double)(p->dim + p->value_dim)) + TASK_OVERHEAD;
+    return (double)computed * (spanned * (double)(p->dim + p->value_dim + extra)) + TASK_OVERHEAD;
 }
 
 static double task_cost(const rapti_problem *p, const rapti_plan *plan, int64_t b, int64_t first) {
@@ -88,6 +91,8 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     *plan = (rapti_plan){.kernels = kernels, .threads = 1};
     plan->group_lanes = (int32_t)(kernels->group_vectors * lanes);
     plan->value_vectors = divide_up(p->value_dim, lanes);
+    plan->tile_keys = p->materialised ? (p->keys / kernels->key_block + 1) * kernels->key_block
+                                      : kernels->key_block;
     if (p->batch == 0 || p->heads == 0 || p->queries == 0) { return RAPT_OK; }
     plan->rows = p->heads_per_kv * p->queries;
     plan->vectors = divide_up(plan->rows, lanes);
@@ -96,6 +101,10 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     plan->head_tasks = divide_up(plan->groups, plan->task_groups);
     plan->cost = total_cost(p, plan);
     size_t all;
+    if (p->materialised && p->keys > MOST_KEYS) {
+        return rapti_fail(context, RAPT_ERR_SHAPE, "weights: %lld keys, at most 2^40",
+                          (long long)p->keys);
+    }
     if (__builtin_mul_overflow(p->batch * p->kv_heads, plan->head_tasks, &plan->tasks) ||
         __builtin_mul_overflow((size_t)plan->tasks, sizeof(rapti_task), &plan->task_bytes) ||
         plan->task_bytes > INT64_MAX / 2) {

@@ -21,3 +21,19 @@ rapti_range rapti_attention_range(const rapti_problem *p, int64_t b, int64_t i) 
     if (r.end < 0) { r.end = 0; }
     return r;
 }
+
+int64_t rapti_attention_visible(const rapti_problem *p) {
+    int64_t pairs = 0;
+    const int same = !p->key_lengths.data || p->key_lengths.size[0] == 1;
+    const int64_t items = same ? p->batch > 0 : p->batch;
+    for (int64_t b = 0; b < items; b++) {
+        for (int64_t i = 0; i < p->queries; i++) {
+            const rapti_range r = rapti_attention_range(p, b, i);
+            if (r.end > r.begin && __builtin_add_overflow(pairs, r.end - r.begin, &pairs)) {
+                return INT64_MAX;
+            }
+        }
+    }
+    const int64_t repeats = p->heads * (items ? p->batch / items : 0);
+    return __builtin_mul_overflow(pairs, repeats, &pairs) ? INT64_MAX : pairs;
+}

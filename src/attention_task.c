@@ -5,7 +5,7 @@
 #include "attention_task.h"
 
 /* The block's values as contiguous vectors: in place if they are, else packed. */
-static void view_values(const rapti_task_state *s, rapti_block *b) {
+void rapti_attention_view_values(const rapti_task_state *s, rapti_block *b) {
     const rapt_tensor *v = &s->p->v;
     b->v = rapti_kv_row(s, v, b->start + b->from);
     b->v_row = v->stride[2];
@@ -14,6 +14,10 @@ static void view_values(const rapti_task_state *s, rapti_block *b) {
                                 s->packed, s->value_ld);
     b->v = s->packed;
     b->v_row = s->value_ld;
+}
+
+int rapti_attention_values_finite(const rapti_task_state *s, const rapti_block *b) {
+    return s->plan->kernels->all_finite(b->v, b->v_row, b->to - b->from, s->plan->value_vectors);
 }
 
 /* During a group's first block: the next group's queries, and where its own output will go. */
@@ -39,9 +43,8 @@ static int cut_block(const rapti_block *whole, const rapti_group *g, rapti_block
 }
 
 static void attend_block(const rapti_task_state *s, int64_t groups, rapti_block *whole) {
-    const int masked = s->p->mask.data || s->p->bias.data;
     int finite = -1; /* not looked yet: needed only where something is hidden */
-    view_values(s, whole);
+    rapti_attention_view_values(s, whole);
     for (int64_t i = 0; i < groups; i++) {
         rapti_group *g = &s->groups[i];
         rapti_block b;
@@ -50,12 +53,25 @@ static void attend_block(const rapti_task_state *s, int64_t groups, rapti_block 
             rapti_attention_open_group(s, g);
             prefetch_groups(s, g, i + 1 < groups ? g + 1 : NULL);
         }
-        const int hides = masked || rapti_attention_limited(g, &b);
-        if (hides && finite < 0) {
-            finite = s->plan->kernels->all_finite(whole->v, whole->v_row, whole->to - whole->from,
-                                                  s->plan->value_vectors);
-        }
+        const int hides = rapti_attention_hides(s, g, &b);
+        if (hides && finite < 0) { finite = rapti_attention_values_finite(s, whole); }
         rapti_attention_attend(s, g, &b, !hides || finite);
+    }
+}
+
+/* One block after the other, each by all groups while it is in cache. */
+static void attend_blocks(const rapti_task_state *s, int64_t groups) {
+    int64_t begin = s->p->keys, end = 0;
+    for (int64_t i = 0; i < groups; i++) {
+        begin = rapti_min(begin, s->groups[i].begin);
+        end = rapti_max(end, s->groups[i].end);
+    }
+    const int64_t size = s->plan->kernels->key_block;
+    for (int64_t start = begin / size * size; start < end; start += size) {
+        rapti_block b = {.start = start,
+                         .from = rapti_max(begin - start, 0),
+                         .to = rapti_min(end - start, size)};
+        attend_block(s, groups, &b);
     }
 }
 
@@ -65,18 +81,12 @@ void rapti_attention_run_task(const rapti_problem *p, const rapti_plan *plan,
     rapti_attention_carve(&s, scratch);
     const int64_t groups = rapti_min(plan->task_groups, plan->groups - task->first_group);
     *s.prefetch = (rapti_prefetch){0};
-    int64_t begin = p->keys, end = 0;
     for (int64_t i = 0; i < groups; i++) {
         rapti_attention_place_group(&s, task->first_group + i, &s.groups[i]);
-        begin = rapti_min(begin, s.groups[i].begin);
-        end = rapti_max(end, s.groups[i].end);
     }
-    const int64_t size = plan->kernels->key_block;
-    for (int64_t start = begin / size * size; start < end; start += size) {
-        rapti_block b = {.start = start,
-                         .from = rapti_max(begin - start, 0),
-                         .to = rapti_min(end - start, size)};
-        attend_block(&s, groups, &b);
+    if (!p->materialised) { attend_blocks(&s, groups); }
+    for (int64_t i = 0; i < groups; i++) {
+        if (p->materialised) { rapti_attention_attend_whole(&s, &s.groups[i]); }
+        rapti_attention_close_group(&s, &s.groups[i]);
     }
-    for (int64_t i = 0; i < groups; i++) { rapti_attention_close_group(&s, &s.groups[i]); }
 }

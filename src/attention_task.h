@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * attention_task.h: the working state of one task of the forward pass, shared by its three files:
- * attention_task.c (the loop over key blocks), attention_group.c (queries in, outputs out) and
- * attention_block.c (one group against one block of keys). */
+ * attention_task.h: the working state of one task of the forward pass, shared by its files:
+ * attention_task.c (the loop over key blocks), attention_weights.c (the same where the weights are
+ * given out), attention_group.c (queries in, outputs out), attention_block.c (one group against one
+ * block of keys) and attention_tile.c (what changes single scores and weights). */
 #ifndef RAPTI_ATTENTION_TASK_H
 #define RAPTI_ATTENTION_TASK_H
 
@@ -16,6 +17,7 @@ typedef struct rapti_row {
 typedef struct rapti_group {
     int64_t first_row, rows; /* rows beyond the last are copies of the last; never written */
     int64_t vectors, lanes;
+    int64_t tile_ld;              /* floats between the keys of its tiles */
     int64_t begin, end;           /* keys that some row sees, counted from key 0 */
     int64_t full_begin, full_end; /* keys that every row sees */
     rapti_row *row;               /* [lanes] */
@@ -34,8 +36,8 @@ typedef struct rapti_task_state {
     const rapti_plan *plan;
     int64_t batch, kv_head;
     int64_t value_ld; /* value_dim in whole vectors: floats between rows of o and packed */
-    float *scores;    /* [key_block][lanes] */
-    float *seen;      /* the same shape: -inf where hidden, for the careful product */
+    float *scores;    /* [tile_keys][lanes] */
+    float *seen;      /* [key_block][lanes]: -inf where hidden, for the careful product */
     float *packed;    /* [key_block][value_ld] */
     rapti_prefetch *prefetch;
     rapti_group *groups;
@@ -49,6 +51,13 @@ typedef struct rapti_block {
     int64_t v_row;
 } rapti_block;
 
+/* Hands out aligned pieces of memory; with base null it only counts. */
+typedef struct rapti_carver {
+    char *base;
+    size_t used;
+} rapti_carver;
+void *rapti_carve(rapti_carver *c, size_t bytes);
+
 /* Lays the state out in scratch; with scratch null it only counts. Returns the bytes. */
 size_t rapti_attention_carve(rapti_task_state *s, void *scratch);
 
@@ -61,13 +70,65 @@ void rapti_attention_open_group(const rapti_task_state *s, rapti_group *g);
 /* Writes the group's rows of out and lse. */
 void rapti_attention_close_group(const rapti_task_state *s, rapti_group *g);
 
-/* Takes the block's keys into the group's softmax and output. values_finite: no NaN or infinity in
- * the values that the group's task sees of this block, or nothing in it is hidden. */
+/* The values of keys [from, to) of the block as contiguous vectors: sets b->v and b->v_row. */
+void rapti_attention_view_values(const rapti_task_state *s, rapti_block *b);
+
+/* 1 if the block holds no NaN or infinity in its values. */
+int rapti_attention_values_finite(const rapti_task_state *s, const rapti_block *b);
+
+/* ---- One group against one block (attention_block.c). s->scores is the block's tile. ---- */
+
+/* Rows of a tensor that has one per key, to be multiplied with a group's lanes:
+ * tile[key][lane] = sum_d rows[key][d] * lanes[d][lane], d < size. */
+typedef struct rapti_key_rows {
+    const rapt_tensor *rows;
+    int64_t size;
+    const float *lanes;
+    float *tile;
+    rapti_prefetch *prefetch; /* null = none */
+} rapti_key_rows;
+
+/* ... for the block's keys. Where limits hide a key from a whole lane vector, the tile is left as it
+ * is. */
+void rapti_attention_multiply_keys(const rapti_task_state *s, const rapti_group *g,
+                                   const rapti_block *b, const rapti_key_rows *k);
+
+/* Scores of the block's keys, with those hidden by limits unspecified. */
+void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, const rapti_block *b);
+
+/* Adds the values, weighted by the tile, to the group's output, after scaling that by
+ * state.rescale. values_finite: no NaN or infinity in the values that the group's task sees of this
+ * block, or nothing in it is hidden. */
+void rapti_attention_add_values(const rapti_task_state *s, rapti_group *g, const rapti_block *b,
+                                int values_finite);
+
+/* Takes the block's keys into the group's softmax and output. */
 void rapti_attention_attend(const rapti_task_state *s, rapti_group *g, const rapti_block *b,
                             int values_finite);
 
+/* All of the group's keys at once: the materialised path (attention_weights.c). */
+void rapti_attention_attend_whole(const rapti_task_state *s, rapti_group *g);
+
+/* ---- Passes over one lane vector of a block's tile, the lanes that begin at `lane`, for keys
+ * [from, to) counted from the block's start (attention_tile.c). ---- */
+
+/* Keys of the block that some of the lanes [first, last] see, counted from its start. */
+rapti_range rapti_attention_seen(const rapti_group *g, const rapti_block *b, int64_t first,
+                                 int64_t last);
+
 /* 1 if causal order, window or length hides some of the block's keys from some row. */
 int rapti_attention_limited(const rapti_group *g, const rapti_block *b);
+
+/* 1 if any key of the block is hidden from any row, or could be. */
+int rapti_attention_hides(const rapti_task_state *s, const rapti_group *g, const rapti_block *b);
+
+/* Adds the bias, and puts -inf where the key is hidden. */
+void rapti_attention_hide(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
+                          int64_t lane, int64_t from, int64_t to, float *tile);
+
+/* Dropout: puts 0 where the weight is dropped. */
+void rapti_attention_drop(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
+                          int64_t lane, int64_t from, int64_t to, float *tile);
 
 static inline int64_t rapti_min(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t rapti_max(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -193,3 +193,11 @@ rapt_status rapti_context_scratch(rapt_context *context, void *callers, size_t c
     *scratch = context->scratch;
     return RAPT_OK;
 }
+
+void *rapti_context_allocate(rapt_context *context, size_t bytes) {
+    return allocate(&context->allocator, bytes);
+}
+
+void rapti_context_release(rapt_context *context, void *memory) {
+    context->allocator.release(context->allocator.user, memory);
+}

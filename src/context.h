@@ -27,4 +27,9 @@ rapti_fail(rapt_context *context, rapt_status status, const char *format, ...);
 rapt_status rapti_context_scratch(rapt_context *context, void *callers, size_t callers_bytes,
                                   size_t bytes, void **scratch);
 
+/* Memory of the context's allocator, 64-byte aligned, for what outlives the call; null if there is
+ * none. */
+void *rapti_context_allocate(rapt_context *context, size_t bytes);
+void rapti_context_release(rapt_context *context, void *memory);
+
 #endif

@@ -4,6 +4,7 @@
 
 #include "fill.h"
 #include "layout.h"
+#include "problem.h"
 #include "rng.h"
 
 #include <inttypes.h>
@@ -14,15 +15,29 @@
 #define FIELD(name, simplest)                                                                      \
     { #name, offsetof(test_case, name), simplest }
 const case_field case_fields[] = {
-    FIELD(seed, 0),      FIELD(b, 1),          FIELD(hkv, 1),        FIELD(group, 1),
-    FIELD(tq, 1),        FIELD(tk, 1),         FIELD(d, 1),          FIELD(dv, 1),
-    FIELD(causal, 0),    FIELD(scale, 0),      FIELD(window, 0),     FIELD(left, 0),
-    FIELD(right, 0),     FIELD(mask_rank, 0),  FIELD(mask_ones, 0),  FIELD(mask_layout, 0),
-    FIELD(mask_kind, 0), FIELD(bias_rank, 0),  FIELD(bias_ones, 0),  FIELD(bias_layout, 0),
-    FIELD(bias_kind, 0), FIELD(lengths, 0),    FIELD(layout_q, 0),   FIELD(layout_k, 0),
-    FIELD(layout_v, 0),  FIELD(layout_out, 0), FIELD(layout_lse, 0), FIELD(no_lse, 0),
-    FIELD(in_place, 0),  FIELD(fill_qk, 0),    FIELD(fill_v, 0),     FIELD(hidden, 0),
-    FIELD(spoiled, 0),   FIELD(threads, 1),    FIELD(side, 0),       FIELD(scratch, 0),
+    FIELD(seed, 0),        FIELD(b, 1),
+    FIELD(hkv, 1),         FIELD(group, 1),
+    FIELD(tq, 1),          FIELD(tk, 1),
+    FIELD(d, 1),           FIELD(dv, 1),
+    FIELD(causal, 0),      FIELD(scale, 0),
+    FIELD(window, 0),      FIELD(left, 0),
+    FIELD(right, 0),       FIELD(mask_rank, 0),
+    FIELD(mask_ones, 0),   FIELD(mask_layout, 0),
+    FIELD(mask_kind, 0),   FIELD(bias_rank, 0),
+    FIELD(bias_ones, 0),   FIELD(bias_layout, 0),
+    FIELD(bias_kind, 0),   FIELD(lengths, 0),
+    FIELD(layout_q, 0),    FIELD(layout_k, 0),
+    FIELD(layout_v, 0),    FIELD(layout_out, 0),
+    FIELD(layout_lse, 0),  FIELD(no_lse, 0),
+    FIELD(in_place, 0),    FIELD(fill_qk, 0),
+    FIELD(fill_v, 0),      FIELD(hidden, 0),
+    FIELD(spoiled, 0),     FIELD(threads, 1),
+    FIELD(side, 0),        FIELD(scratch, 0),
+    FIELD(call, 0),        FIELD(score, 0),
+    FIELD(units, 0),       FIELD(key_dim, 0),
+    FIELD(weights, 0),     FIELD(dropout, 0),
+    FIELD(keep_rank, 0),   FIELD(keep_ones, 0),
+    FIELD(keep_layout, 0), FIELD(layout_weights, 0),
 };
 const int case_field_count = sizeof case_fields / sizeof *case_fields;
 
@@ -109,6 +124,25 @@ static void draw_memory(test_case *c, rng *r) {
     c->threads = rng_chance(r, 90) ? 1 : rng_range(r, 2, 4);
 }
 
+static void draw_call(test_case *c, rng *r) {
+    const int64_t luck = rng_range(r, 0, 99);
+    c->call = luck < 80 ? CALL_FORWARD : luck < 92 ? CALL_PASS : CALL_SCORED;
+    c->score = rng_range(r, 0, 2);
+    c->units = rng_range(r, 0, 9);
+    c->key_dim = rng_chance(r, 50) ? c->d : rng_range(r, 0, 9);
+    c->weights = rng_chance(r, 60) ? WEIGHTS_NONE : rng_range(r, 1, WEIGHTS_KINDS - 1);
+    c->layout_weights = rng_chance(r, 50) ? 0 : rng_range(r, 0, LAYOUT_WRITABLE - 1);
+}
+
+static void draw_dropout(test_case *c, rng *r) {
+    if (rng_chance(r, 60)) return;
+    c->dropout = rng_range(r, 1, DROPOUT_KINDS - 1);
+    if (rng_chance(r, 60)) return;
+    c->keep_rank = rng_range(r, 1, 4);
+    c->keep_ones = rng_range(r, 0, 15) & rng_range(r, 0, 15);
+    c->keep_layout = rng_chance(r, 50) ? 0 : rng_range(r, 0, LAYOUT_COUNT - 1);
+}
+
 test_case case_draw(uint64_t seed) {
     rng r = rng_make(seed, 0);
     test_case c = {.seed = (int64_t)(seed & INT64_MAX)};
@@ -120,15 +154,43 @@ test_case case_draw(uint64_t seed) {
     c.fill_v = rng_chance(&r, 60) ? 0 : rng_range(&r, 1, FILL_COUNT - 1);
     c.hidden = rng_range(&r, 0, HIDDEN_KINDS - 1);
     c.spoiled = rng_chance(&r, 90) ? 0 : rng_range(&r, 1, SPOILED_KINDS - 1);
+    draw_call(&c, &r);
+    draw_dropout(&c, &r);
     case_settle(&c);
     return c;
 }
 
+static int64_t at_most(int64_t value, int64_t limit) { return value < limit ? value : limit; }
+
+/* Fields that the function in question does not have. */
+static void settle_call(test_case *c) {
+    const bool additive = c->call == CALL_SCORED && c->score == RAPT_SCORE_ADDITIVE;
+    if (c->call == CALL_SCORED && !c->weights) c->weights = WEIGHTS_AFTER;
+    if (c->call != CALL_SCORED) c->score = 0;
+    if (additive) { /* the oracle takes D * U steps per pair */
+        c->d = at_most(c->d, 20);
+        c->dv = at_most(c->dv, 20);
+    } else {
+        c->units = c->key_dim = 0;
+    }
+    if (c->call != CALL_PASS) return;
+    c->layout_q = c->layout_k = c->layout_v = c->layout_out = c->fill_v = c->in_place = 0;
+    c->d = c->dv = 1;
+    if (!c->weights) c->weights = WEIGHTS_AFTER;
+    if (c->spoiled == SPOILED_K || c->spoiled == SPOILED_V || c->spoiled == SPOILED_V_INF) {
+        c->spoiled = SPOILED_Q;
+    }
+}
+
 void case_settle(test_case *c) {
+    settle_call(c);
     if (c->in_place && c->d != c->dv) c->in_place = 0;
     if (c->in_place && c->layout_q >= LAYOUT_WRITABLE) c->layout_q = 0;
     if (c->in_place) c->layout_out = 0;
     if (c->no_lse) c->layout_lse = 0;
+    if (!c->weights) c->layout_weights = 0;
+    if (c->dropout <= DROPOUT_OFF) c->keep_rank = 0;
+    if (!c->keep_rank) c->keep_ones = c->keep_layout = 0;
     if (!c->window) c->left = c->right = 0;
     if (!c->mask_rank) c->mask_ones = c->mask_layout = c->mask_kind = 0;
     if (!c->bias_rank) c->bias_ones = c->bias_layout = c->bias_kind = 0;

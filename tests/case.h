@@ -21,12 +21,19 @@ typedef struct test_case {
     int64_t bias_layout, bias_kind; /* layout; bias_kind */
     int64_t lengths;                /* length_kind */
     int64_t layout_q, layout_k, layout_v, layout_out, layout_lse;
-    int64_t no_lse, in_place; /* 0 or 1 */
-    int64_t fill_qk, fill_v;  /* fill_kind */
-    int64_t hidden;           /* hidden_kind: what lies where nobody may look */
-    int64_t spoiled;          /* spoiled_kind: NaN or infinity in visible data */
-    int64_t threads;          /* 1 .. 4 */
-    int64_t side, scratch;    /* guard_side; 1: caller's scratch */
+    int64_t no_lse, in_place;                  /* 0 or 1 */
+    int64_t fill_qk, fill_v;                   /* fill_kind */
+    int64_t hidden;                            /* hidden_kind: what lies where nobody may look */
+    int64_t spoiled;                           /* spoiled_kind: NaN or infinity in visible data */
+    int64_t threads;                           /* 1 .. 4 */
+    int64_t side, scratch;                     /* guard_side; 1: caller's scratch */
+    int64_t call;                              /* call_kind; the pass: fill_qk fills the scores */
+    int64_t score;                             /* rapt_score_kind */
+    int64_t units, key_dim;                    /* of the additive score */
+    int64_t weights;                           /* weights_kind */
+    int64_t layout_weights;                    /* of the pass's scores, too */
+    int64_t dropout;                           /* dropout_kind */
+    int64_t keep_rank, keep_ones, keep_layout; /* as for the mask */
 } test_case;
 
 enum { CASE_NO_LIMIT = 100000 };
@@ -73,6 +80,24 @@ typedef enum spoiled_kind {
     SPOILED_KINDS
 } spoiled_kind;
 
+typedef enum weights_kind {
+    WEIGHTS_NONE,
+    WEIGHTS_AFTER,
+    WEIGHTS_BEFORE,
+    WEIGHTS_KINDS
+} weights_kind;
+typedef enum dropout_kind {
+    DROPOUT_NONE,
+    DROPOUT_OFF,  /* not training */
+    DROPOUT_ZERO, /* p = 0 */
+    DROPOUT_TINY, /* too small to drop anything */
+    DROPOUT_SMALL,
+    DROPOUT_HALF,
+    DROPOUT_MOST,
+    DROPOUT_ALL, /* p = 1 */
+    DROPOUT_KINDS
+} dropout_kind;
+
 test_case case_draw(uint64_t seed);
 
 /* Brings fields that contradict each other into line (in_place needs Dv = D, ...). */
@@ -88,8 +113,18 @@ bool case_parse(const char *text, test_case *c);
 /* True if the library does what it should; else `why` has the reason and the whole problem. */
 bool case_run(const test_case *c, char *why, size_t why_bytes);
 
-/* A smaller case that still fails, with its reason. Precondition: c fails. */
-test_case case_shrink(const test_case *c, char *why, size_t why_bytes);
+/* A smaller case that still fails, with its reason. Precondition: run(c) fails. */
+typedef bool case_run_fn(const test_case *c, char *why, size_t why_bytes);
+test_case case_shrink(const test_case *c, case_run_fn *run, char *why, size_t why_bytes);
+
+/* The problem of a case, not yet run. */
+struct problem;
+void case_build(struct problem *p, const test_case *c);
+
+/* Cases as test_random.c describes them: RAPT_TEST_CASES and so on, `cases` if that is not set. Each
+ * is drawn, brought into line by `settle` (null: nothing to do) and run; one that fails is made
+ * smaller and ends the test. */
+void case_run_all(const char *name, uint64_t cases, void (*settle)(test_case *c), case_run_fn *run);
 
 /* The fields, for code that treats them alike. */
 typedef struct case_field {

@@ -42,9 +42,10 @@ static part first_rows(const problem *p, int64_t queries, int64_t keys) {
     cut(&x.t[OP_LSE], 3, 0, queries);
     cut(&x.t[OP_K], 2, 0, keys);
     cut(&x.t[OP_V], 2, 0, keys);
-    for (operand_id id = OP_MASK; id <= OP_BIAS; id++) {
-        cut(&x.t[id], 2, 0, queries);
-        cut(&x.t[id], 3, 0, keys);
+    const operand_id full[] = {OP_MASK, OP_BIAS, OP_KEEP, OP_WEIGHTS};
+    for (size_t n = 0; n < sizeof full / sizeof *full; n++) {
+        cut(&x.t[full[n]], 2, 0, queries);
+        cut(&x.t[full[n]], 3, 0, keys);
     }
     return x;
 }
@@ -76,14 +77,23 @@ static bool check(const problem *p, const part *x, const char *name, char *why, 
                                          .bias = given[OP_BIAS],
                                          .key_lengths = given[OP_LENGTHS],
                                          .out = given[OP_OUT],
-                                         .lse = given[OP_LSE]};
-    const rapt_tensor *out = &p->op[OP_OUT].t, *lse = &p->op[OP_LSE].t;
-    float *out_copy = copy_of(out), *lse_copy = given[OP_LSE] ? copy_of(lse) : NULL;
-    const rapt_status status = rapt_attention_forward(harness_context(p->threads), &p->what, &ops);
-    const bool same = status == RAPT_OK && same_as(out, out_copy, reason, sizeof reason) &&
-                      (!lse_copy || same_as(lse, lse_copy, reason, sizeof reason));
-    free(out_copy);
-    free(lse_copy);
+                                         .lse = given[OP_LSE],
+                                         .weights = given[OP_WEIGHTS],
+                                         .keep = given[OP_KEEP]};
+    float *copies[OP_COUNT] = {0};
+    for (operand_id id = OP_OUT; id < OP_COUNT; id++) {
+        if (given[id]) copies[id] = copy_of(&p->op[id].t);
+    }
+    const rapt_score score = problem_score(p);
+    rapt_context *context = harness_context(p->threads);
+    const rapt_status status = p->call == CALL_SCORED
+                                   ? rapt_attention_scored(context, &p->what, &score, &ops)
+                                   : rapt_attention_forward(context, &p->what, &ops);
+    bool same = status == RAPT_OK;
+    for (operand_id id = OP_OUT; id < OP_COUNT; id++) {
+        same = same && (!copies[id] || same_as(&p->op[id].t, copies[id], reason, sizeof reason));
+        free(copies[id]);
+    }
     if (!same) {
         snprintf(why, why_bytes, "%s alone: %s, %s", name, rapt_status_name(status), reason);
     }
@@ -91,9 +101,10 @@ static bool check(const problem *p, const part *x, const char *name, char *why, 
 }
 
 bool case_check_parts(const test_case *c, const problem *p, char *why, size_t why_bytes) {
-    if (p->in_place) return true; /* q is gone */
+    if (p->in_place || p->call == CALL_PASS) return true;            /* the input is gone */
+    const bool by_place = p->what.dropout.training && !c->keep_rank; /* a weight's place counts */
     if (c->b > 1) {
-        const part item = batch_item(p, c->seed % c->b);
+        const part item = batch_item(p, by_place ? 0 : c->seed % c->b);
         if (!check(p, &item, "a batch item", why, why_bytes)) return false;
     }
     const int64_t shorter = c->tq < c->tk ? c->tq : c->tk;

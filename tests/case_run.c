@@ -73,6 +73,21 @@ static void set_mask(problem *p, const test_case *c) {
     }
 }
 
+static void set_dropout(problem *p, const test_case *c) {
+    static const double ps[DROPOUT_KINDS] = {0.0, 0.7, 0.0, 1e-11, 0.1, 0.5, 0.999, 1.0};
+    int64_t size[4];
+    rng r = rng_make((uint64_t)c->seed, 5);
+    p->what.weights_before_dropout = c->weights == WEIGHTS_BEFORE;
+    p->what.dropout = (rapt_dropout){c->dropout >= DROPOUT_ZERO, ps[c->dropout], rng_next(&r),
+                                     (uint32_t)rng_next(&r)};
+    if (!c->keep_rank) return;
+    broadcast_size(p, c->keep_rank, c->keep_ones, size);
+    problem_keep(p, (int32_t)c->keep_rank, size, (layout)c->keep_layout);
+    for (walk w = walk_begin(&p->op[OP_KEEP].t); !w.done; walk_next(&w)) {
+        *walk_byte(&w) = mask_value(&r, &w, MASK_MOST);
+    }
+}
+
 static float hidden_value(const test_case *c) {
     static const float values[HIDDEN_KINDS] = {0.5f, NAN, INFINITY, 1e38f};
     return values[c->hidden];
@@ -121,15 +136,16 @@ static void set_bias(problem *p, const test_case *c) {
     int64_t size[4];
     if (!c->bias_rank) return;
     broadcast_size(p, c->bias_rank, c->bias_ones, size);
-    rapt_attention_operands ops = problem_operands(p);
     problem_bias(p, (int32_t)c->bias_rank, size, (layout)c->bias_layout);
+    problem before = *p; /* what is visible without the bias */
+    before.op[OP_BIAS].present = false;
     fill_constant(p, OP_BIAS, hidden_value(c));
     rng r = rng_make((uint64_t)c->seed, 3);
     const shape s = p->s;
     pair n = {0, 0, 0, -1};
     for (bool more = s.b * s.hq * s.tq * s.tk > 0 && next_pair(p, &n); more;
          more = next_pair(p, &n)) {
-        if (!oracle_visible(&p->what, &ops, n.b, n.h, n.i, n.j)) continue;
+        if (!problem_visible(&before, n.b, n.h, n.i, n.j)) continue;
         *bias_at(p, &n) = bias_value(&r, (bias_kind)c->bias_kind);
     }
 }
@@ -143,13 +159,12 @@ static void set_row(problem *p, operand_id id, int64_t b, int64_t h, int64_t i, 
 
 /* Marks what is seen: queries [B, Hq, Tq] and keys [B, Hkv, Tk]; returns the number of pairs. */
 static int64_t find_seen(const problem *p, int64_t group, bool *queries, bool *keys, pair *last) {
-    const rapt_attention_operands ops = problem_operands(p);
     const shape s = p->s;
     int64_t count = 0;
     pair n = {0, 0, 0, -1};
     for (bool more = s.b * s.hq * s.tq * s.tk > 0 && next_pair(p, &n); more;
          more = next_pair(p, &n)) {
-        if (!oracle_visible(&p->what, &ops, n.b, n.h, n.i, n.j)) continue;
+        if (!problem_visible(p, n.b, n.h, n.i, n.j)) continue;
         queries[(n.b * s.hq + n.h) * s.tq + n.i] = true;
         keys[(n.b * s.hkv + n.h / group) * s.tk + n.j] = true;
         *last = n;
@@ -165,16 +180,19 @@ static void set_rows(problem *p, operand_id id, const bool *seen, rng *r, fill_k
     }
 }
 
+static float spoiled_value(const test_case *c) {
+    return c->spoiled == SPOILED_V_INF || c->spoiled == SPOILED_BIAS_INF ? INFINITY : NAN;
+}
+
 /* Puts one NaN or infinity where the query-key pair `at` uses it. */
 static void spoil(problem *p, const test_case *c, const pair *at, rng *r) {
     const shape s = p->s;
-    const int64_t kv_head = at->h / c->group;
-    float value = NAN;
-    if (c->spoiled == SPOILED_V_INF || c->spoiled == SPOILED_BIAS_INF) value = INFINITY;
+    const int64_t kv_head = at->h / c->group, key_dim = p->op[OP_K].t.size[3];
+    const float value = spoiled_value(c);
     if (c->spoiled == SPOILED_Q && s.d > 0) {
         *problem_at(p, OP_Q, at->b, at->h, at->i, rng_range(r, 0, s.d - 1)) = value;
-    } else if (c->spoiled == SPOILED_K && s.d > 0) {
-        *problem_at(p, OP_K, at->b, kv_head, at->j, rng_range(r, 0, s.d - 1)) = value;
+    } else if (c->spoiled == SPOILED_K && key_dim > 0) {
+        *problem_at(p, OP_K, at->b, kv_head, at->j, rng_range(r, 0, key_dim - 1)) = value;
     } else if ((c->spoiled == SPOILED_V || c->spoiled == SPOILED_V_INF) && s.dv > 0) {
         *problem_at(p, OP_V, at->b, kv_head, at->j, rng_range(r, 0, s.dv - 1)) = value;
     } else if (c->spoiled >= SPOILED_BIAS) {
@@ -197,24 +215,61 @@ static void set_qkv(problem *p, const test_case *c) {
     if (c->spoiled && count > 0) spoil(p, c, &last, &r);
 }
 
+static void set_additive(problem *p, const test_case *c) {
+    rng r = rng_make((uint64_t)c->seed, 7);
+    for (operand_id id = OP_W_QUERY; id <= OP_W_V; id++) fill_random(p, id, &r, FILL_NORMAL);
+}
+
+/* The pass: scores of visible pairs, a few of them -inf; the other scores must not be used. */
+static void set_scores(problem *p, const test_case *c) {
+    rng r = rng_make((uint64_t)c->seed, 6);
+    const shape s = p->s;
+    pair n = {0, 0, 0, -1}, last = {0};
+    bool any = false;
+    fill_constant(p, OP_WEIGHTS, hidden_value(c));
+    for (bool more = s.b * s.hq * s.tq * s.tk > 0 && next_pair(p, &n); more;
+         more = next_pair(p, &n)) {
+        if (!problem_visible(p, n.b, n.h, n.i, n.j)) continue;
+        const float value = fill_value(&r, (fill_kind)c->fill_qk);
+        *problem_at(p, OP_WEIGHTS, n.b, n.h, n.i, n.j) = rng_chance(&r, 3) ? -INFINITY : value;
+        last = n;
+        any = true;
+    }
+    if (any && c->spoiled >= SPOILED_BIAS) *bias_at(p, &last) = spoiled_value(c);
+    if (any && c->spoiled == SPOILED_Q) {
+        *problem_at(p, OP_WEIGHTS, last.b, last.h, last.i, last.j) = spoiled_value(c);
+    }
+}
+
 /* ---- Run ---- */
 
-static void build(problem *p, const test_case *c) {
+void case_build(problem *p, const test_case *c) {
     *p = (problem){.s = {c->b, c->hkv * c->group, c->hkv, c->tq, c->tk, c->d, c->dv},
+                   .call = (call_kind)c->call,
+                   .score = (rapt_score_kind)c->score,
                    .side = (guard_side)c->side,
                    .threads = (int32_t)c->threads,
                    .in_place = c->in_place != 0,
                    .caller_scratch = c->scratch != 0};
-    problem_layout(p, OP_Q, (layout)c->layout_q);
-    problem_layout(p, OP_K, (layout)c->layout_k);
-    problem_layout(p, OP_V, (layout)c->layout_v);
-    if (!c->in_place) problem_layout(p, OP_OUT, (layout)c->layout_out);
+    const bool pass = c->call == CALL_PASS, additive = c->score == RAPT_SCORE_ADDITIVE;
+    if (!pass) problem_layout(p, OP_Q, (layout)c->layout_q);
+    if (!pass) problem_layout(p, OP_K, (layout)c->layout_k);
+    if (!pass) problem_layout(p, OP_V, (layout)c->layout_v);
+    if (!pass && !c->in_place) problem_layout(p, OP_OUT, (layout)c->layout_out);
     if (!c->no_lse) problem_layout(p, OP_LSE, (layout)c->layout_lse);
+    if (c->weights) problem_layout(p, OP_WEIGHTS, (layout)c->layout_weights);
+    if (additive) problem_additive(p, c->units, c->key_dim);
     set_what(p, c);
     set_lengths(p, c);
     set_mask(p, c);
+    set_dropout(p, c);
     set_bias(p, c);
-    set_qkv(p, c);
+    if (additive) set_additive(p, c);
+    if (pass) {
+        set_scores(p, c);
+    } else {
+        set_qkv(p, c);
+    }
 }
 
 /* The library's own account of the call agrees with the oracle's. */
@@ -222,40 +277,74 @@ static bool check_info(problem *p, char *why, size_t why_bytes) {
     rapt_attention_info info;
     const rapt_attention_operands ops = problem_operands(p);
     rapt_context *context = harness_context(p->threads);
+    if (p->call != CALL_FORWARD) return true;
     const rapt_status status = rapt_attention_forward_info(context, &p->what, &ops, &info);
     const double flops = 2.0 * (double)p->expected.within * (double)(p->s.d + p->s.dv);
-    if (status == RAPT_OK && info.visible == p->expected.within &&
+    const char *path = ops.weights ? "materialised" : "fused";
+    if (status == RAPT_OK && strcmp(info.path, path) == 0 && info.visible == p->expected.within &&
         fabs(info.flops - flops) <= 1e-9 * flops && info.threads <= p->threads) {
         return true;
     }
-    snprintf(why, why_bytes, "info: %s, visible %lld, want %lld, flops %.17g, threads %d",
-             rapt_status_name(status), (long long)info.visible, (long long)p->expected.within,
-             info.flops, (int)info.threads);
+    snprintf(why, why_bytes, "info: %s, path %s, visible %lld, want %lld, flops %.17g, threads %d",
+             rapt_status_name(status), status == RAPT_OK ? info.path : "", (long long)info.visible,
+             (long long)p->expected.within, info.flops, (int)info.threads);
     return false;
 }
 
-/* The same on one thread: the same bits. */
-static bool check_one_thread(const test_case *c, const problem *many, char *why, size_t why_bytes) {
-    static problem one;
+static bool same_bits(const problem *a, const problem *b, operand_id id, char *why,
+                      size_t why_bytes) {
+    const operand *x = &a->op[id], *y = &b->op[id];
+    return !x->present || !y->present || compare_bits(&x->t, &y->t, why, why_bytes);
+}
+
+/* The same case with one field changed: the same bits of lse, and of all if `all`. */
+static bool check_bits(const test_case *other, const problem *p, bool all, char *why,
+                       size_t why_bytes) {
+    static problem twin;
     rapt_status status = RAPT_OK;
-    test_case single = *c;
-    single.threads = 1;
-    build(&one, &single);
-    const bool same =
-        problem_call(&one, &status, why, why_bytes) &&
-        compare_bits(problem_out(many), problem_out(&one), why, why_bytes) &&
-        (c->no_lse || compare_bits(&many->op[OP_LSE].t, &one.op[OP_LSE].t, why, why_bytes));
-    problem_free(&one);
+    case_build(&twin, other);
+    const bool same = problem_call(&twin, &status, why, why_bytes) &&
+                      same_bits(p, &twin, OP_LSE, why, why_bytes) &&
+                      (!all || (same_bits(p, &twin, OP_WEIGHTS, why, why_bytes) &&
+                                same_bits(p, &twin, p->in_place ? OP_Q : OP_OUT, why, why_bytes)));
+    problem_free(&twin);
     return same;
+}
+
+/* Without weights, by the fused path: within the bounds of the same oracle. */
+static bool check_fused(const test_case *c, problem *p, char *why, size_t why_bytes) {
+    static problem fused;
+    rapt_status status = RAPT_OK;
+    char reason[256];
+    test_case other = *c;
+    other.weights = WEIGHTS_NONE;
+    case_build(&fused, &other);
+    bool right = problem_call(&fused, &status, reason, sizeof reason);
+    fused.expected = p->expected;
+    right = right && problem_compare(&fused, reason, sizeof reason);
+    fused.expected = (oracle){0};
+    problem_free(&fused);
+    if (!right) snprintf(why, why_bytes, "without weights: %s", reason);
+    return right;
+}
+
+static bool check_twins(const test_case *c, problem *p, char *why, size_t why_bytes) {
+    test_case one = *c, none = *c;
+    one.threads = 1;
+    none.dropout = none.keep_rank = 0;
+    const bool drops = c->dropout > DROPOUT_ZERO;
+    return (c->threads == 1 || check_bits(&one, p, true, why, why_bytes)) &&
+           (!c->dropout || check_bits(&none, p, !drops, why, why_bytes)) &&
+           (c->call != CALL_FORWARD || !c->weights || check_fused(c, p, why, why_bytes));
 }
 
 bool case_run(const test_case *c, char *why, size_t why_bytes) {
     static problem p;
     char reason[512];
-    build(&p, c);
+    case_build(&p, c);
     const bool right = problem_try(&p, reason, sizeof reason) &&
                        check_info(&p, reason, sizeof reason) &&
-                       (c->threads == 1 || check_one_thread(c, &p, reason, sizeof reason)) &&
+                       check_twins(c, &p, reason, sizeof reason) &&
                        (c->seed % 4 || case_check_parts(c, &p, reason, sizeof reason));
     if (!right) snprintf(why, why_bytes, "%s\n%s", reason, problem_text(&p));
     oracle expected = p.expected; /* its memory serves the next case */

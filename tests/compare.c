@@ -23,9 +23,9 @@ static void say_where(const char *name, const walk *w, char *text, size_t bytes)
     if (used < (int)bytes) snprintf(text + used, bytes - (size_t)used, "]");
 }
 
-/* One tensor against row-major doubles; counts all misses, tells of the first. */
-static bool compare_array(const char *name, const rapt_tensor *t, const double *want,
-                          const double *tol, double *worst, char *why, size_t why_bytes) {
+/* Counts all misses, tells of the first. */
+bool compare_array(const char *name, const rapt_tensor *t, const double *want, const double *tol,
+                   double *worst, char *why, size_t why_bytes) {
     int64_t n = 0, misses = 0;
     char first[160] = "", where[80];
     for (walk w = walk_begin(t); !w.done; walk_next(&w), n++) {
@@ -47,8 +47,13 @@ static bool compare_array(const char *name, const rapt_tensor *t, const double *
 
 bool compare_oracle(const rapt_tensor *out, const rapt_tensor *lse, const oracle *o, double *worst,
                     char *why, size_t why_bytes) {
-    return compare_array("out", out, o->out, o->out_tol, worst, why, why_bytes) &&
+    return (!out || compare_array("out", out, o->out, o->out_tol, worst, why, why_bytes)) &&
            (!lse || compare_array("lse", lse, o->lse, o->lse_tol, worst, why, why_bytes));
+}
+
+bool compare_weights(const rapt_tensor *weights, const oracle *o, double *worst, char *why,
+                     size_t why_bytes) {
+    return compare_array("weights", weights, o->weights, o->weights_tol, worst, why, why_bytes);
 }
 
 bool compare_bits(const rapt_tensor *a, const rapt_tensor *b, char *why, size_t why_bytes) {

@@ -41,10 +41,10 @@ void harness_fail(const char *file, int line, const char *format, ...)
 /* Calls the library: RAPT_OK, canaries and inputs intact. */
 void expect_run(problem *p);
 
-/* expect_run, then out and lse against the oracle, within the oracle's bounds. */
+/* expect_run, then all results against the oracle, within the oracle's bounds. */
 void expect_oracle(problem *p);
 
-/* out and, where both have it, lse of two problems, bit by bit. */
+/* out, lse and weights of two problems, those that both have, bit by bit. */
 void expect_same_bits(const problem *a, const problem *b);
 
 /* Closed-form numbers: |got - want| <= 2e-6 + 1e-5 |want|; a want of 0 or infinity means exactly

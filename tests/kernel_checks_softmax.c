@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * kernel_checks_softmax.c: softmax_max and softmax_exp, which make one step of the online softmax:
+ * kernel_checks_softmax.c: softmax_max and softmax_exp (or softmax_exp_any), which make one step of the online
+ * softmax:
  * one block against double precision, blocks in sequence against the softmax of the whole, and the
  * bits that must not depend on the visible range. */
 #include "kernel_checks.h"
@@ -30,11 +31,15 @@ static tile tile_take(int64_t keys, int64_t lanes, int64_t ld) {
     return x;
 }
 
+/* Which exponential a check is about. */
+typedef enum exponential { EXP_INLINE, EXP_ANY } exponential;
+
 /* One step: keys [begin, end) of those in [from, to), which begin at `s`. */
-static void softmax_step(const rapti_kernels *k, const tile *x, float *s, int64_t from,
-                         int64_t begin, int64_t end, int64_t to) {
+static void softmax_step(const rapti_kernels *k, exponential which, const tile *x, float *s,
+                         int64_t from, int64_t begin, int64_t end, int64_t to) {
     k->softmax_max(s, x->s.ld, begin, end, x->run);
-    k->softmax_exp(s, x->s.ld, from, begin, end, to, x->run);
+    (which == EXP_ANY ? k->softmax_exp_any : k->softmax_exp)(s, x->s.ld, from, begin, end, to,
+                                                             x->run);
 }
 
 static void tile_return(tile *x) {
@@ -85,6 +90,7 @@ static void fill_scores(const plane *s, int64_t lanes, uint64_t seed) {
 /* ---- One block ---- */
 
 typedef struct block_case {
+    exponential which;
     int64_t from, begin, end, to, ld;
     uint64_t seed;
     bool started; /* the state already holds a maximum and a sum */
@@ -170,7 +176,7 @@ static void run_block(tally *t, const block_case *c) {
         old_sum[i] = x.run.sum[i];
     }
     plane_seal(&x.s);
-    softmax_step(t->k, &x, x.s.at, c->from, c->begin, c->end, c->to);
+    softmax_step(t->k, c->which, &x, x.s.at, c->from, c->begin, c->end, c->to);
     for (int64_t i = 0; i < lanes; i++) {
         compare_lane(t, c, i, &before, &x, old_max[i], old_sum[i]);
         for (int64_t key = c->from; key < c->to; key++) {
@@ -184,24 +190,33 @@ static void run_block(tally *t, const block_case *c) {
     plane_return(&before);
 }
 
-int check_softmax_step(const rapti_kernels *k, FILE *log) {
-    tally t = {k, "softmax_max, softmax_exp", log, 0};
-    const int64_t lanes = k->lanes;
+static int check_step(tally t, exponential which) {
+    const int64_t lanes = t.k->lanes;
     for (int64_t keys = 0; keys <= 21; keys++) {
         for (int64_t begin = 0; begin <= keys; begin++) {
             for (int64_t end = begin; end <= keys; end++) {
                 const uint64_t seed = (uint64_t)(keys * 1000 + begin * 30 + end);
-                run_block(&t, &(block_case){0, begin, end, keys, lanes, seed, seed % 2});
-                run_block(&t,
-                          &(block_case){begin / 2, begin, end, keys, 3 * lanes + 1, seed, true});
+                run_block(&t, &(block_case){which, 0, begin, end, keys, lanes, seed, seed % 2});
+                run_block(&t, &(block_case){which, begin / 2, begin, end, keys, 3 * lanes + 1, seed,
+                                            true});
             }
         }
     }
     for (uint64_t seed = 0; seed < 64; seed++) {
-        run_block(&t, &(block_case){0, (int64_t)seed % 9, 128, 128, lanes, seed, seed % 3 != 0});
-        run_block(&t, &(block_case){5, 5, 190 + (int64_t)seed % 10, 200, 2 * lanes, seed, false});
+        run_block(&t,
+                  &(block_case){which, 0, (int64_t)seed % 9, 128, 128, lanes, seed, seed % 3 != 0});
+        run_block(
+            &t, &(block_case){which, 5, 5, 190 + (int64_t)seed % 10, 200, 2 * lanes, seed, false});
     }
     return t.failures;
+}
+
+int check_softmax_step(const rapti_kernels *k, FILE *log) {
+    return check_step((tally){k, "softmax_max, softmax_exp", log, 0}, EXP_INLINE);
+}
+
+int check_softmax_step_any(const rapti_kernels *k, FILE *log) {
+    return check_step((tally){k, "softmax_max, softmax_exp_any", log, 0}, EXP_ANY);
 }
 
 /* ---- Blocks in sequence ---- */
@@ -252,7 +267,7 @@ static void run_sequence(tally *t, uint64_t seed) {
     for (int64_t key = 0; key < MAX_KEYS; blocks++) {
         const int64_t left = MAX_KEYS - key, most = rng_chance(&r, 50) ? 9 : 130;
         const int64_t size = rng_range(&r, 0, left < most ? left : most);
-        softmax_step(t->k, &x, x.s.at + key * ld, 0, 0, size, size);
+        softmax_step(t->k, EXP_INLINE, &x, x.s.at + key * ld, 0, 0, size, size);
         for (int64_t n = 0; n < key * ld; n++) { x.s.at[n] *= x.run.rescale[n % lanes]; }
         key += size;
     }
@@ -283,7 +298,7 @@ static tile run_range(const rapti_kernels *k, uint64_t seed, int64_t first, int6
         if (!(x.s.at[n] < INFINITY)) { x.s.at[n] = 0.0f; } /* a broken lane's weights may differ */
         if (key < first || key >= past) { x.s.at[n] = -INFINITY; }
     }
-    softmax_step(k, &x, x.s.at, 0, begin, end, x.s.rows);
+    softmax_step(k, EXP_INLINE, &x, x.s.at, 0, begin, end, x.s.rows);
     return x;
 }
 

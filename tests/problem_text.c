@@ -40,11 +40,23 @@ static void add_lengths(const problem *p) {
     add("\n");
 }
 
+static void add_dropout(const rapt_attention *what) {
+    const rapt_dropout *d = &what->dropout;
+    if (d->training || d->p != 0.0) {
+        add("  dropout %s, p %.17g, seed %llu, offset %u\n", d->training ? "training" : "off", d->p,
+            (unsigned long long)d->seed, (unsigned)d->offset);
+    }
+    if (what->weights_before_dropout) add("  weights before dropout\n");
+}
+
 const char *problem_text(const problem *p) {
     static const char *const causal[] = {"no", "top left", "bottom right"};
+    static const char *const calls[] = {"forward", "pass over scores", "scored"};
+    static const char *const scores[] = {"", ", scaled dot", ", dot", ", additive"};
     const shape s = p->s;
     used = 0;
     if (p->note[0]) add("  case    %s\n", p->note);
+    add("  call    %s%s\n", calls[p->call], scores[p->call == CALL_SCORED ? (int)p->score + 1 : 0]);
     add("  shape   B%lld Hq%lld Hkv%lld Tq%lld Tk%lld D%lld Dv%lld\n", (long long)s.b,
         (long long)s.hq, (long long)s.hkv, (long long)s.tq, (long long)s.tk, (long long)s.d,
         (long long)s.dv);
@@ -54,6 +66,7 @@ const char *problem_text(const problem *p) {
         add("  window  left %lld, right %lld\n", (long long)p->what.window.left,
             (long long)p->what.window.right);
     }
+    add_dropout(&p->what);
     add("  memory  forbidden page %s the data%s%s; threads %d\n",
         p->side == GUARD_AFTER ? "after" : "before", p->in_place ? "; out in q's place" : "",
         p->caller_scratch ? "; caller's scratch" : "", (int)p->threads);
@@ -62,8 +75,13 @@ const char *problem_text(const problem *p) {
     add_tensor("v", &p->op[OP_V]);
     add_tensor("mask", &p->op[OP_MASK]);
     add_tensor("bias", &p->op[OP_BIAS]);
+    add_tensor("keep", &p->op[OP_KEEP]);
+    add_tensor("w_query", &p->op[OP_W_QUERY]);
+    add_tensor("w_key", &p->op[OP_W_KEY]);
+    add_tensor("w_v", &p->op[OP_W_V]);
     add_lengths(p);
     if (!p->in_place) add_tensor("out", &p->op[OP_OUT]);
     add_tensor("lse", &p->op[OP_LSE]);
+    add_tensor(p->call == CALL_PASS ? "scores" : "weights", &p->op[OP_WEIGHTS]);
     return text;
 }

@@ -65,7 +65,8 @@ typedef struct rapt_window {
  * p, and is multiplied by 1 / (1 - p) otherwise. p = 0 and training = 0 are bitwise no dropout; p =
  * 1 gives zeros. lse does not know of it. Which weights are kept depends on (seed, offset, batch,
  * query head, query, key) alone, never on threads, tiles, strides or instruction set: random.h has
- * the formula. A training loop gives each step another offset. */
+ * the formula. A training loop gives each step another offset. Without a pattern of the caller's,
+ * B * Hq and Tq may be up to 2^32, Tk up to 2^34 (RAPT_ERR_SHAPE beyond). */
 typedef struct rapt_dropout {
     int32_t training; /* 0 or 1; 0: no dropout, whatever p says */
     double p;         /* 0 .. 1 */
@@ -121,15 +122,17 @@ typedef struct rapt_attention_operands {
  *           nothing is written. Dv = 0: only lse is. D = 0: scores are 0 plus bias.
  * NaN       NaN and infinity in visible data reach exactly the rows (q, k, bias) and columns (v)
  *           that use them. A score that visible data make -inf has weight 0, and a row of only
- *           such scores counts as empty; its keys' values are still used (0 times NaN is NaN).
- * Memory    any strides (tensor.h). Fastest when the last axis of q, k, v and out has stride 1; K
- *           is read in place with any strides, V with another last stride, or a head size that does
- *           not fill whole vectors, is copied block by block. `out` may be the same memory as q
- *           (same sizes and strides); otherwise out and lse may share no element with any operand
- *           (RAPT_ERR_OVERLAP; views that interleave in one buffer are told apart if element sizes
- *           agree and strides nest; in doubt the call is refused). Scratch is O(threads x tile),
- *           plus 32 bytes per task; nothing is allocated when the context's scratch from an earlier
- *           call is large enough, or the caller gives some.
+ *           such scores counts as empty; its keys' values are still used, as are those of dropped
+ *           weights (0 times NaN is NaN). In a row with a NaN score all visible weights are NaN.
+ * Memory    any strides (tensor.h). Fastest when the last axis of q, k, v, out and weights has
+ *           stride 1; K is read in place with any strides, V with another last stride, or a head
+ *           size that does not fill whole vectors, is copied block by block. `out` may be the same
+ *           memory as q (same sizes and strides); otherwise out, lse and weights may share no
+ *           element with any operand (RAPT_ERR_OVERLAP; views that interleave in one buffer are
+ *           told apart if element sizes agree and strides nest; in doubt the call is refused).
+ *           Scratch is O(threads x tile), plus 32 bytes per task; a tile holds a block of keys, or
+ *           all of them (at most 2^40) if weights are asked for. Nothing is allocated when the
+ *           context's scratch from an earlier call is large enough, or the caller gives some.
  * Numerics  f32 products (fused multiply-add but for `scalar`), sums over blocks of keys; exp
  *           within 1 ulp. Scores below the row's maximum by more than 87.34 get weight exactly 0.
  *           Error on standard normal input, 1x12x1024x64, against double precision: relative RMS
@@ -137,9 +140,10 @@ typedef struct rapt_attention_operands {
  *           turn into infinity or NaN. In the default floating-point environment, bitwise the same
  *           for any thread count, on every call, and for a batch item or a causal row whatever else
  *           is in the batch or later in the sequence.
+ * Dropout   limits of the counter: B x Hq and Tq at most 2^32, Tk at most 2^34 (RAPT_ERR_SHAPE).
  * Threads   one context, one call at a time (context.h).
- * Errors    RAPT_ERR_ARGUMENT (null pointer; unknown enum; window, scale or key length out of
- *           range), RAPT_ERR_DTYPE, RAPT_ERR_SHAPE, RAPT_ERR_OVERLAP, RAPT_ERR_MEMORY,
+ * Errors    RAPT_ERR_ARGUMENT (null pointer; unknown enum; window, scale, dropout or key length out
+ *           of range), RAPT_ERR_DTYPE, RAPT_ERR_SHAPE, RAPT_ERR_OVERLAP, RAPT_ERR_MEMORY,
  *           RAPT_ERR_SCRATCH. Nothing is written then. */
 RAPT_API rapt_status rapt_attention_forward(rapt_context *context, const rapt_attention *what,
                                             const rapt_attention_operands *operands);

@@ -27,6 +27,7 @@
 #include "status.h"
 #include "tensor.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -42,6 +43,16 @@ typedef struct rapt_parameter {
 
 /* Elements of all listed tensors together. */
 RAPT_API int64_t rapt_parameter_count(const rapt_parameter *list, int64_t count);
+
+/* ---- What backward needs to know of forward: memory of the caller's, 64-byte aligned, of at least
+ * as many bytes as the module's *_record_bytes says: projections q, k, v [B, T or S, features],
+ * attention output [B, T, features], lse [B, heads, T], and with a generator its pattern
+ * [B, heads, T, S] in bytes. A record serves one forward; each of several forwards that wait for
+ * their backward has its own. ---- */
+typedef struct rapt_record {
+    void *data;
+    size_t bytes;
+} rapt_record;
 
 /* ---- What forward takes. Null or 0 = absent. B batch, T tokens, S of the key source. ---- */
 typedef struct rapt_module_call {
@@ -68,6 +79,9 @@ typedef struct rapt_module_call {
     rapt_generator *generator;
     uint64_t seed;
     uint32_t offset;
+
+    /* For a backward call to follow: what forward writes there, backward reads. Null: no record. */
+    const rapt_record *record;
 } rapt_module_call;
 
 /* ---- Linear layer: y = x W^T + bias. ---- */
@@ -228,6 +242,72 @@ RAPT_API int64_t rapt_stacked_parameters(const rapt_stacked *module, rapt_parame
                                          int64_t capacity);
 RAPT_API int64_t rapt_split_parameters(const rapt_split *module, rapt_parameter *list,
                                        int64_t capacity);
+
+/* ---- Backward: gradients of a loss, from that to `out`. ----
+ *
+ * `call` is the forward call's, with its record, x and sources as they were; out, weights and the
+ * generator are not used. Parameters must not have changed in between.
+ *
+ * Gradients of parameters go to a module of the same kind and configuration (made by init with a
+ * null generator: zeros), and are ADDED there, as PyTorch adds to .grad: zero them before each step
+ * with rapt_gradients_zero, or let several backward calls add up. Null: not computed. */
+typedef struct rapt_module_backward {
+    const rapt_tensor *dout; /* in, f32, sizes of out */
+
+    /* Optional; sizes of x and the sources. Where forward took one tensor for several roles, its
+     * gradient is the sum over them. */
+    const rapt_tensor *dx, *dkey_source, *dvalue_source; /* out, f32 */
+    int32_t accumulate; /* for these three. 0: overwritten; 1: added to */
+} rapt_module_backward;
+
+/* Bytes of record that the call needs; data pointers may be null. Errors as of forward. */
+RAPT_API rapt_status rapt_self_v1_record_bytes(rapt_context *context, const rapt_self_v1 *module,
+                                               const rapt_module_call *call, int64_t *bytes);
+RAPT_API rapt_status rapt_self_v2_record_bytes(rapt_context *context, const rapt_self_v2 *module,
+                                               const rapt_module_call *call, int64_t *bytes);
+RAPT_API rapt_status rapt_causal_record_bytes(rapt_context *context,
+                                              const rapt_causal_attention *module,
+                                              const rapt_module_call *call, int64_t *bytes);
+RAPT_API rapt_status rapt_stacked_record_bytes(rapt_context *context, const rapt_stacked *module,
+                                               const rapt_module_call *call, int64_t *bytes);
+RAPT_API rapt_status rapt_split_record_bytes(rapt_context *context, const rapt_split *module,
+                                             const rapt_module_call *call, int64_t *bytes);
+
+/* Errors: those of forward; RAPT_ERR_ARGUMENT without a record, RAPT_ERR_SCRATCH for one that is
+ * too small or misaligned. Nothing is written then. Bitwise the same for any thread count. */
+RAPT_API rapt_status rapt_self_v1_backward(rapt_context *context, const rapt_self_v1 *module,
+                                           const rapt_module_call *call,
+                                           const rapt_module_backward *backward,
+                                           const rapt_self_v1 *gradients);
+RAPT_API rapt_status rapt_self_v2_backward(rapt_context *context, const rapt_self_v2 *module,
+                                           const rapt_module_call *call,
+                                           const rapt_module_backward *backward,
+                                           const rapt_self_v2 *gradients);
+RAPT_API rapt_status rapt_causal_backward(rapt_context *context,
+                                          const rapt_causal_attention *module,
+                                          const rapt_module_call *call,
+                                          const rapt_module_backward *backward,
+                                          const rapt_causal_attention *gradients);
+RAPT_API rapt_status rapt_stacked_backward(rapt_context *context, const rapt_stacked *module,
+                                           const rapt_module_call *call,
+                                           const rapt_module_backward *backward,
+                                           const rapt_stacked *gradients);
+RAPT_API rapt_status rapt_split_backward(rapt_context *context, const rapt_split *module,
+                                         const rapt_module_call *call,
+                                         const rapt_module_backward *backward,
+                                         const rapt_split *gradients);
+
+/* Linear layer: dx = dout W, gradients->weight += dout^T x, gradients->bias += sum of dout. dx and
+ * gradients may be null; `accumulate` is for dx. */
+RAPT_API rapt_status rapt_linear_backward(rapt_context *context, const rapt_linear *linear,
+                                          const rapt_tensor *x, const rapt_tensor *dout,
+                                          const rapt_tensor *dx, int32_t accumulate,
+                                          const rapt_linear *gradients);
+
+/* Simplified self-attention (3.3.2): dx from dout; the forward is computed again. */
+RAPT_API rapt_status rapt_simple_attention_backward(rapt_context *context, const rapt_tensor *x,
+                                                    const rapt_tensor *dout, const rapt_tensor *dx,
+                                                    int32_t accumulate);
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,7 @@
  *
  *   tensor.h      views on your memory
  *   attention.h   the call: what is computed, on what, with which guarantees
+ *   attention_backward.h  its gradients
  *   context.h     threads, instruction set, scratch memory, messages
  *   status.h      what calls return
  *   matmul.h      the matrix product
@@ -10,6 +11,7 @@
  *   score.h       attention with other score functions
  *   random.h      dropout's counter generator; PyTorch's stream
  *   modules.h     the four passes: simple, self, causal, multi-head attention
+ *   optimizer.h   just enough to train
  *   safetensors.h parameters in files (a library of its own, not included by this header)
  *
  * The whole of it in use:
@@ -29,9 +31,11 @@
 #define RAPT_RAPT_H
 
 #include "attention.h"
+#include "attention_backward.h"
 #include "context.h"
 #include "matmul.h"
 #include "modules.h"
+#include "optimizer.h"
 #include "random.h"
 #include "score.h"
 #include "softmax.h"

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: MIT
+ * gradient.h: what the backward pass needs besides products: the weights again and the gradient of
+ * the scores, row sums, and rows added to tensors.
+ *
+ *   P[k]  = exp(S[k] - lse)
+ *   dS[k] = P[k] (Z[k] dP[k] - delta)        one lane vector: queries in the lanes
+ *   P[k]  = P[k] Z[k]                        Z: absent = 1, or dropout's pattern of 0 and 1
+ *
+ * S - lse is at most 0 but for rounding. The exponential for arguments <= 0 takes what little is
+ * above: its error bound holds up to 88 (tests/exp_checks.c). */
+#include "common.h"
+#include "exp.h"
+#include "kernels.h"
+#include "square.h"
+
+/* One key. scores_too: dS is wanted; drops: there is a pattern. Both literal. */
+RAPTI_INLINE void gradient_key(const rapti_gradient *g, int64_t at, vf lse, vf delta,
+                               const int scores_too, const int drops) {
+    const vf s = vf_load(g->s + at);
+    const vm hidden = vf_eq(s, vf_set1(-__builtin_inff()));
+    /* the select is for a NaN in lse, which must not reach hidden keys */
+    vf p = vf_select(hidden, vf_zero(), vf_exp_nonpositive(vf_sub(s, lse)));
+    const vf kept = drops ? vf_load(g->kept + at) : vf_zero();
+    if (scores_too) {
+        vf dp = vf_load(g->dp + at);
+        if (drops) { dp = vf_mul(dp, kept); }
+        vf_store(g->dp + at, vf_mul_or_zero(hidden, p, vf_sub(dp, delta)));
+    }
+    vf_store(g->s + at, drops ? vf_mul(p, kept) : p);
+}
+
+RAPTI_INLINE void gradient_keys(const rapti_gradient *g, const int scores_too, const int drops) {
+    const vf lse = vf_load(g->lse), delta = scores_too ? vf_load(g->delta) : vf_zero();
+    int64_t k = g->begin;
+    for (; k + 2 <= g->end; k += 2) {
+        gradient_key(g, k * g->ld, lse, delta, scores_too, drops);
+        gradient_key(g, (k + 1) * g->ld, lse, delta, scores_too, drops);
+    }
+    if (k < g->end) { gradient_key(g, k * g->ld, lse, delta, scores_too, drops); }
+}
+
+static void clear_keys(float *tile, int64_t ld, int64_t from, int64_t to) {
+    for (int64_t k = from; k < to; k++) { vf_store(tile + k * ld, vf_zero()); }
+}
+
+static void softmax_gradient(const rapti_gradient *g) {
+    clear_keys(g->s, g->ld, g->from, g->begin);
+    clear_keys(g->s, g->ld, g->end, g->to);
+    if (g->dp) {
+        clear_keys(g->dp, g->ld, g->from, g->begin);
+        clear_keys(g->dp, g->ld, g->end, g->to);
+    }
+    if (g->kept && g->dp) {
+        gradient_keys(g, 1, 1);
+    } else if (g->kept) {
+        gradient_keys(g, 0, 1);
+    } else if (g->dp) {
+        gradient_keys(g, 1, 0);
+    } else {
+        gradient_keys(g, 0, 0);
+    }
+}
+
+/* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], in the order of c */
+static void dot_rows(const float *const *a, int64_t a_stride, const float *const *b,
+                     int64_t b_stride, int64_t size, float *dots) {
+    vf sum = vf_zero();
+    for (int64_t c = 0; c < size; c += VEC_LANES) {
+        const int64_t n = size - c < VEC_LANES ? size - c : VEC_LANES;
+        vf x[VEC_LANES], y[VEC_LANES];
+        load_columns(a, a_stride, c, n, x);
+        load_columns(b, b_stride, c, n, y);
+        if (n == VEC_LANES) { /* literal bounds keep the squares in registers */
+            RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) { sum = vf_fma(x[j], y[j], sum); }
+        } else {
+            for (int64_t j = 0; j < n; j++) { sum = vf_fma(x[j], y[j], sum); }
+        }
+    }
+    vf_store(dots, sum);
+}
+
+/* Adding 0 makes +0 of -0, which hidden terms of rows nearby could have done or not. */
+static void add_rows(const float *rows, int64_t ld, int64_t count, int64_t size, float factor,
+                     int add, float *const *out, int64_t stride) {
+    const vf f = vf_set1(factor);
+    for (int64_t i = 0; i < count; i++, rows += ld) {
+        float *to = out[i];
+        int64_t c = 0;
+        if (stride == 1) {
+            for (; c + VEC_LANES <= size; c += VEC_LANES) {
+                vf_store(to + c, vf_fma(vf_load(rows + c), f, add ? vf_load(to + c) : vf_zero()));
+            }
+            if (c < size) {
+                const int n = (int)(size - c);
+                const vf old = add ? vf_load_n(to + c, n) : vf_zero();
+                vf_store_n(to + c, n, vf_fma(vf_load_n(rows + c, n), f, old));
+            }
+            continue;
+        }
+        for (; c < size; c += VEC_LANES) { /* through the same word, for the same bits */
+            const int64_t n = size - c < VEC_LANES ? size - c : VEC_LANES;
+            float row[VEC_LANES] = {0};
+            for (int64_t j = 0; add && j < n; j++) { row[j] = to[(c + j) * stride]; }
+            vf_store(row, vf_fma(vf_load(rows + c), f, vf_load(row)));
+            for (int64_t j = 0; j < n; j++) { to[(c + j) * stride] = row[j]; }
+        }
+    }
+}
+
+/* rows[lane][key * stride] += s[key * ld + lane]. Rows may share elements: lane after lane. */
+static void add_lanes(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
+                      float *const *rows, int64_t stride) {
+    for (int64_t k = from; k < to; k += VEC_LANES) {
+        const int64_t n = to - k < VEC_LANES ? to - k : VEC_LANES;
+        vf tile[VEC_LANES];
+        for (int64_t j = 0; j < VEC_LANES; j++) {
+            tile[j] = j < n ? vf_load(s + (k + j) * ld) : vf_zero();
+        }
+        vf_transpose(tile);
+        for (int64_t i = 0; i < count; i++) {
+            float *row = rows[i] + k * stride;
+            if (stride == 1 && n == VEC_LANES) {
+                vf_store(row, vf_add(vf_load(row), tile[i]));
+            } else {
+                float value[VEC_LANES];
+                vf_store(value, tile[i]);
+                for (int64_t j = 0; j < n; j++) { row[j * stride] += value[j]; }
+            }
+        }
+    }
+}
