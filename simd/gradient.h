@@ -4,7 +4,7 @@
  *
  *   P[k]  = exp(S[k] - lse)
  *   dS[k] = P[k] (Z[k] dP[k] - delta)        one lane vector: queries in the lanes
- *   P[k]  = P[k] Z[k]                        Z: 1, or 0 where dropout drops the weight
+ *   P[k]  = P[k] Z[k]                        Z: absent = 1, or dropout's pattern of 0 and 1
  *
  * S - lse is at most 0 but for rounding. The exponential for arguments <= 0 takes what little is
  * above: its error bound holds up to 88 (tests/exp_checks.c). */
@@ -14,30 +14,29 @@
 #include "square.h"
 
 /* One key. scores_too: dS is wanted; drops: there is a pattern. Both literal. */
-RAPTI_INLINE void gradient_key(const rapti_gradient *g, int64_t at, int64_t kept_at, vf lse,
-                               vf delta, const int scores_too, const int drops) {
+RAPTI_INLINE void gradient_key(const rapti_gradient *g, int64_t at, vf lse, vf delta,
+                               const int scores_too, const int drops) {
     const vf s = vf_load(g->s + at);
     const vm hidden = vf_eq(s, vf_set1(-__builtin_inff()));
     /* the select is for a NaN in lse, which must not reach hidden keys */
     vf p = vf_select(hidden, vf_zero(), vf_exp_nonpositive(vf_sub(s, lse)));
-    const vm dropped = drops ? vf_eq(vf_load(g->kept + kept_at), vf_zero()) : hidden;
+    const vf kept = drops ? vf_load(g->kept + at) : vf_zero();
     if (scores_too) {
         vf dp = vf_load(g->dp + at);
-        if (drops) { dp = vf_select(dropped, vf_zero(), dp); }
+        if (drops) { dp = vf_mul(dp, kept); }
         vf_store(g->dp + at, vf_mul_or_zero(hidden, p, vf_sub(dp, delta)));
     }
-    if (drops) { p = vf_select(dropped, vf_zero(), p); }
-    vf_store(g->s + at, p);
+    vf_store(g->s + at, drops ? vf_mul(p, kept) : p);
 }
 
 RAPTI_INLINE void gradient_keys(const rapti_gradient *g, const int scores_too, const int drops) {
     const vf lse = vf_load(g->lse), delta = scores_too ? vf_load(g->delta) : vf_zero();
     int64_t k = g->begin;
     for (; k + 2 <= g->end; k += 2) {
-        gradient_key(g, k * g->ld, k * g->ld, lse, delta, scores_too, drops);
-        gradient_key(g, (k + 1) * g->ld, (k + 1) * g->ld, lse, delta, scores_too, drops);
+        gradient_key(g, k * g->ld, lse, delta, scores_too, drops);
+        gradient_key(g, (k + 1) * g->ld, lse, delta, scores_too, drops);
     }
-    if (k < g->end) { gradient_key(g, k * g->ld, k * g->ld, lse, delta, scores_too, drops); }
+    if (k < g->end) { gradient_key(g, k * g->ld, lse, delta, scores_too, drops); }
 }
 
 static void clear_keys(float *tile, int64_t ld, int64_t from, int64_t to) {

@@ -43,6 +43,11 @@ typedef struct rapti_product {
     const float *factor; /* product_add: one number per row */
     int64_t rows, inner, vectors;
     rapti_prefetch *prefetch; /* null = none */
+
+    /* product: memory that will be used soon. It asks for all of it, evenly while it runs, into the
+     * second cache level. 0 bytes = none. */
+    const void *stream;
+    int64_t stream_bytes;
 } rapti_product;
 
 /* The running state of the online softmax, one number per query. */
@@ -74,7 +79,7 @@ typedef struct rapti_dropout {
 typedef struct rapti_gradient {
     float *s;          /* scores, -inf where hidden; becomes P */
     float *dp;         /* becomes dS; null = not wanted */
-    const float *kept; /* 0 where dropout drops the weight, anything else where not; null = none */
+    const float *kept; /* Z: dropout's pattern of 0 and 1; null = all 1 */
     int64_t ld;        /* of all three */
     int64_t from, begin, end, to;
     const float *lse, *delta; /* one number per lane; lse is not -inf */
@@ -157,9 +162,8 @@ typedef struct rapti_kernels {
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
 
-    /* Keys [begin, end): P = exp(S - lse) and dS = P * (dP - delta), both 0 where S is -inf; for a
-     * dropped weight dP counts as 0, and P becomes 0 after dS is made. Both 0 for the other keys of
-     * [from, to). */
+    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; P and dS are 0
+     * where S is -inf, and for the other keys of [from, to). */
     void (*softmax_gradient)(const rapti_gradient *g);
 
     /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
@@ -180,6 +184,10 @@ typedef struct rapti_kernels {
      * `lanes`. */
     void (*pack_rows)(const float *rows, int64_t row, int64_t column, int64_t count, int64_t size,
                       float *packed, int64_t ld);
+
+    /* sum[c] += sum over r < count of rows[r * row + c], c < size, in order of r. `sum` has whole
+     * vectors, of which elements past `size` keep their values (but -0 may become 0). */
+    void (*sum_rows)(const float *rows, int64_t row, int64_t count, int64_t size, float *sum);
 
     /* 1 if all of rows[r * row + c], c < vectors * lanes, are finite. */
     int (*all_finite)(const float *rows, int64_t row, int64_t count, int64_t vectors);

@@ -35,7 +35,7 @@ typedef struct rapti_back_plan {
     int64_t set_groups, set_lanes;   /* groups that share a pass over the keys, at most */
     int64_t tile_ld;                 /* floats between the keys of a set's tile */
     int64_t dim_ld, value_ld;        /* head sizes in whole vectors */
-    int64_t hot_ld;                  /* vectors that hold one number per head of a group of heads */
+    int64_t sum_ld;                  /* a vector per head of a group: sums over queries */
     int64_t chains, chain_heads;     /* heads that take turns because they share dbias */
     int by_head;                     /* a task is a chain of heads; else a cell */
     int64_t tasks, step_tasks;       /* of the call; of one step */

@@ -238,10 +238,5 @@ void rapti_back_block(rapti_back_state *s, rapti_block *b) {
         const query_sum dk = {s->ds, &s->set.q, s->dk + at * ld, ld};
         sum_queries(s, &dk, b, hides, limited);
     }
-    if (rapti_back_sums_to_keys(s->p)) {
-        const int64_t ld = s->plan->hot_ld;
-        rapti_back_rows hot = {s->set.hot, ld, 1};
-        const query_sum sum = {s->ds, &hot, s->bias_keys + at * ld, ld};
-        sum_queries(s, &sum, b, hides, limited);
-    }
+    if (rapti_back_sums_to_keys(s->p)) { rapti_back_bias_block(s, b); }
 }

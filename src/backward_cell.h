@@ -37,7 +37,6 @@ typedef struct rapti_back_set {
     rapti_back_rows q, dout; /* [rows][dim], [rows][value_dim] */
     float *q_packed, *dout_packed;
     float *dq;       /* [lanes][dim_ld] */
-    float *hot;      /* [lanes][hot_ld]: 1 in the column of the row's head */
     float *bias_sum; /* [lanes]: ds summed over keys */
     rapti_back_group *group;
 } rapti_back_set;
@@ -54,7 +53,7 @@ typedef struct rapti_back_state {
     float *weights, *ds, *seen; /* [key_block][tile_ld]: P, dS; -inf where hidden */
     float *keys_packed;         /* [key_block][dim_ld] */
     rapti_back_rows keys;       /* of the block at work */
-    float *dk, *dv, *bias_keys; /* [range_keys][dim_ld], [value_ld], [hot_ld] */
+    float *dk, *dv, *bias_keys; /* [range_keys][dim_ld], [value_ld], [sum_ld] */
     uint8_t *started;           /* per block of the range: dk, dv, bias_keys hold something */
     float *ones;                /* factors of product_add */
 } rapti_back_state;
@@ -77,10 +76,11 @@ void rapti_back_block(rapti_back_state *s, rapti_block *b);
 /* Writes rows of dk and dv, keys [begin, begin + count) of the cell's range, or zeros. */
 void rapti_back_close_keys(const rapti_back_state *s, int64_t begin, int64_t count, int started);
 
-/* ---- The gradient of the bias (backward_bias.c): as the set opens; of one group against one block;
- * as the set closes; of keys of the range. ---- */
+/* ---- The gradient of the bias (backward_bias.c): as the set opens; of one group, of all groups
+ * against one block; as the set closes; of keys of the range. ---- */
 void rapti_back_bias_open(rapti_back_state *s);
 void rapti_back_bias_group(rapti_back_state *s, const rapti_back_group *g, const rapti_block *b);
+void rapti_back_bias_block(const rapti_back_state *s, const rapti_block *b);
 void rapti_back_bias_close(const rapti_back_state *s);
 void rapti_back_bias_keys(const rapti_back_state *s, int64_t begin, int64_t count);
 

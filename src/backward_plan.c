@@ -184,7 +184,7 @@ static void cut_head(const rapt_context *context, const rapti_back_problem *p,
     plan->tile_ld = plan->set_lanes + TILE_PADDING;
     plan->dim_ld = divide_up(f->dim, lanes) * lanes;
     plan->value_ld = plan->cut.value_vectors * lanes;
-    plan->hot_ld = divide_up(p->sums_heads ? 1 : f->heads_per_kv, lanes) * lanes;
+    plan->sum_ld = (p->sums_heads ? 1 : f->heads_per_kv) * lanes;
 }
 
 static int64_t efficiency(int64_t tasks, int64_t threads) {

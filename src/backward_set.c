@@ -29,7 +29,6 @@ static void carve_set(rapti_back_state *s, rapti_carver *c) {
     set->q_packed = carve_floats(c, s->p->wants_dk ? lanes : 0, plan->dim_ld);
     set->dout_packed = carve_floats(c, s->p->wants_dv ? lanes : 0, plan->value_ld);
     set->dq = carve_floats(c, s->p->wants_dq ? lanes : 0, plan->dim_ld);
-    set->hot = carve_floats(c, rapti_back_sums_to_keys(s->p) ? lanes : 0, plan->hot_ld);
     set->bias_sum = carve_floats(c, lanes, 1);
     set->group = rapti_carve(c, (size_t)plan->set_groups * sizeof(rapti_back_group));
 }
@@ -44,7 +43,7 @@ size_t rapti_back_carve(rapti_back_state *s, void *scratch) {
     s->dk = carve_floats(&c, s->p->wants_dk ? plan->range_keys : 0, plan->dim_ld);
     s->dv = carve_floats(&c, s->p->wants_dv ? plan->range_keys : 0, plan->value_ld);
     s->bias_keys =
-        carve_floats(&c, rapti_back_sums_to_keys(s->p) ? plan->range_keys : 0, plan->hot_ld);
+        carve_floats(&c, rapti_back_sums_to_keys(s->p) ? plan->range_keys : 0, plan->sum_ld);
     s->started = rapti_carve(&c, (size_t)(plan->range_keys / plan->key_block + 1));
     const int64_t ones = rapti_max(plan->key_block, plan->set_lanes);
     s->ones = carve_floats(&c, ones, 1);
