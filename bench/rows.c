@@ -62,6 +62,7 @@ static const bench_row table[] = {
     {.name = "module-f32-8x1024x768-weights",
      .times = 1.5,
      .against = "module-f32-8x1024x768-split"},
+    {.name = "module-f32-8x1024x768-training", .share = {0.75, 0.75}, .two_threads = 1.9},
     {.name = "textbook-f32-1x12x128x64-full"},
     {.name = "textbook-f32-1x12x1024x64-full"},
     {.name = "textbook-f32-1x12x1024x64-causal"},

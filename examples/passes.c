@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * Chapter 3 of Raschka, "Build a Large Language Model (from Scratch)", token by token: the six-token
- * sentence through the four passes, each number beside the one that the book prints. Exit status 1
- * if one of them differs in the last printed digit.
+ * Chapter 3 of Raschka, "Build a Large Language Model (from Scratch)", token by token: the sentence
+ * of six tokens through the four passes, each number beside the one that the book prints. Exit
+ * status 1 if one of them differs in the last printed digit.
  *
  *   passes [--json FILE]      FILE: the weights of each pass, for scripts/plot_passes.py */
 #include "passes_book.h"

@@ -12,8 +12,8 @@ typedef struct report {
     FILE *json; /* null = nobody wants the weights */
 } report;
 
-/* Prints `rows` rows, one for each token (or for "journey" alone, if there is one row), ours and the
- * book's, and counts. A batch of several sentences repeats the book's rows. */
+/* Prints `rows` rows, one for each token (or for "journey" alone, if there is one row), ours and
+ * the book's, and counts. A batch of several sentences repeats the book's rows. */
 void report_rows(report *r, const char *title, int rows, int width, const float *ours,
                  const float *book);
 

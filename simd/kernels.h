@@ -185,6 +185,10 @@ typedef struct rapti_kernels {
     void (*pack_rows)(const float *rows, int64_t row, int64_t column, int64_t count, int64_t size,
                       float *packed, int64_t ld);
 
+    /* sum[c] += sum over r < count of rows[r * row + c], c < size, in order of r. `sum` has whole
+     * vectors, of which elements past `size` keep their values (but -0 may become 0). */
+    void (*sum_rows)(const float *rows, int64_t row, int64_t count, int64_t size, float *sum);
+
     /* 1 if all of rows[r * row + c], c < vectors * lanes, are finite. */
     int (*all_finite)(const float *rows, int64_t row, int64_t count, int64_t vectors);
 

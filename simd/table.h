@@ -54,6 +54,7 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .add_rows = add_rows,
     .add_lanes = add_lanes,
     .pack_rows = pack_rows,
+    .sum_rows = sum_rows,
     .all_finite = all_finite,
     .additive_scores = additive_scores,
     .row_max = row_max,

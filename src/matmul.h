@@ -35,6 +35,20 @@ rapt_status rapti_matmul_check(rapt_context *context, const rapt_matmul *what,
                                const rapt_matmul_operands *operands, int needs_data,
                                rapti_matmul_problem *problem);
 
+/* Parts of the check that the backward call shares. `alpha`; an operand by itself; its last axes
+ * against rows x columns, the leading ones against those of c, called c_name. */
+rapt_status rapti_matmul_check_alpha(rapt_context *context, const rapt_matmul *what);
+rapt_status rapti_matmul_check_operand(rapt_context *context, const char *name,
+                                       const rapt_tensor *t, int32_t min_rank, int32_t max_rank,
+                                       int needs_data);
+rapt_status rapti_matmul_check_sizes(rapt_context *context, const char *name, const rapt_tensor *t,
+                                     int64_t rows, int64_t columns, const char *c_name,
+                                     const rapt_tensor *c);
+
+/* Describes a call that is known to be right. */
+void rapti_matmul_describe(const rapt_matmul *what, const rapt_matmul_operands *operands,
+                           rapti_matmul_problem *problem);
+
 /* How far item number `index` lies from the first one, in each operand. */
 rapti_matmul_axis rapti_matmul_offset(const rapti_matmul_axes *axes, int64_t index);
 
@@ -58,6 +72,10 @@ typedef struct rapti_matmul_plan {
 
 void rapti_matmul_make_plan(const rapt_context *context, const rapti_matmul_problem *p,
                             rapti_matmul_plan *plan);
+
+/* Computes C. `scratch` holds plan->scratch_bytes, 64-byte aligned. */
+void rapti_matmul_execute(const rapti_matmul_problem *p, const rapti_matmul_plan *plan,
+                          void *scratch);
 
 /* Bytes of scratch that one thread needs, for a plan whose tasks are known. */
 size_t rapti_matmul_thread_bytes(const rapti_matmul_plan *plan);

@@ -28,6 +28,14 @@ static void run_waves(rapti_matmul_wave *w) {
     }
 }
 
+void rapti_matmul_execute(const rapti_matmul_problem *p, const rapti_matmul_plan *plan,
+                          void *scratch) {
+    if (p->units.items == 0) { return; }
+    rapti_matmul_wave wave = {
+        .p = p, .plan = plan, .packed = scratch, .scratch = (char *)scratch + plan->packed_bytes};
+    run_waves(&wave);
+}
+
 rapt_status rapt_matmul_run(rapt_context *context, const rapt_matmul *what,
                             const rapt_matmul_operands *operands) {
     rapti_matmul_problem p;
@@ -39,9 +47,7 @@ rapt_status rapt_matmul_run(rapt_context *context, const rapt_matmul *what,
     status = rapti_context_scratch(context, operands->scratch, operands->scratch_bytes,
                                    plan.scratch_bytes, &scratch);
     if (status != RAPT_OK) { return status; }
-    rapti_matmul_wave wave = {
-        .p = &p, .plan = &plan, .packed = scratch, .scratch = (char *)scratch + plan.packed_bytes};
-    run_waves(&wave);
+    rapti_matmul_execute(&p, &plan, scratch);
     return RAPT_OK;
 }
 

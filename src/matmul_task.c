@@ -73,8 +73,9 @@ static strip find_strip(const rapti_matmul_wave *w, int64_t index) {
                    .packs = w->plan->fused && row == 0 && repeat == 0};
 }
 
-static int64_t first_panel(const rapti_matmul_wave *w, int64_t task) {
-    return task % w->plan->column_tasks * w->panels / w->plan->column_tasks;
+/* First panel of part `part` of `column_tasks`; a part of a last, short wave may have none. */
+static int64_t first_panel(const rapti_matmul_wave *w, int64_t part) {
+    return part * w->panels / w->plan->column_tasks;
 }
 
 /* One panel of a task. */
@@ -114,7 +115,8 @@ static ahead look_at_task(const step *t) {
     const strip m = find_strip(w, t->later / w->plan->column_tasks);
     const rapti_matmul_range k = rapti_matmul_wave_block(w);
     if (m.c == t->m->c) {
-        const rapti_matmul_panel n = rapti_matmul_find_panel(w, first_panel(w, t->later));
+        const int64_t part = t->later % w->plan->column_tasks;
+        const rapti_matmul_panel n = rapti_matmul_find_panel(w, first_panel(w, part));
         return packed_ahead(t, &n);
     }
     return m.a_k == 1 ? rows_ahead(m.a, m.count, k.end - k.begin, m.a_row) : (ahead){0};
@@ -145,7 +147,7 @@ static void prefetch_rows_of_c(const rapti_matmul_wave *w, const strip *m,
 
 /* ---- Products ---- */
 
-/* The sums over the block, to `sum`; in two halves of the rows if there are two things to ask for. */
+/* The sums over the block; in two halves of the rows if there are two things to ask for. */
 static void sum_panel(const step *t, float *sum, int64_t ld) {
     const rapti_kernels *kernels = t->w->plan->kernels;
     const rapti_matmul_range k = rapti_matmul_wave_block(t->w);
@@ -213,8 +215,8 @@ static void pack_strip(const rapti_matmul_wave *w, strip *m, local *s) {
 void rapti_matmul_run_product(void *wave, int64_t task, int32_t thread) {
     const rapti_matmul_wave *w = wave;
     const rapti_matmul_plan *plan = w->plan;
-    const int64_t first = first_panel(w, task);
-    const int64_t past = first_panel(w, task + 1) > first ? first_panel(w, task + 1) : w->panels;
+    const int64_t part = task % plan->column_tasks;
+    const int64_t first = first_panel(w, part), past = first_panel(w, part + 1);
     local s = {0};
     strip m = find_strip(w, task / plan->column_tasks);
     carve_local(plan, w->scratch + (size_t)thread * plan->thread_bytes, &s);

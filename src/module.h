@@ -71,8 +71,9 @@ void rapti_list_linear(rapti_listing *listing, const char *prefix, const char *n
 rapt_status rapti_linear_step(rapti_steps *steps, const rapt_linear *linear, const rapt_tensor *x,
                               const rapt_tensor *out);
 
-/* dx = dout W (added to dx if accumulate is set; null = not asked for), and, unless gradients is
- * null, gradients->weight += dout^T x and gradients->bias += sum of dout, as steps. */
+/* dx = dout W (added to dx if accumulate is set), gradients->weight += dout^T x and gradients->bias
+ * += sum of dout, as steps, all of it checked. dx and gradients, and either tensor of the latter,
+ * may be absent (null). */
 rapt_status rapti_linear_backward_step(rapti_steps *steps, const rapt_linear *linear,
                                        const rapt_tensor *x, const rapt_tensor *dout,
                                        const rapt_tensor *dx, int32_t accumulate,

@@ -96,7 +96,7 @@ static void test_norm_and_pool(void) {
            "the pooled vector has unit length and the mean's direction");
 }
 
-/* More vectors than a block of pairs.c: points on a circle at angles whose differences are known. */
+/* More vectors than a block of pairs.c: points on a circle, at angles that are known. */
 static void test_pairs(void) {
     enum { COUNT = 150, MOST = COUNT * (COUNT - 1) / 2 };
     static float vectors[COUNT][2];
