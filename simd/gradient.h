@@ -4,7 +4,7 @@
  *
  *   P[k]  = exp(S[k] - lse)
  *   dS[k] = P[k] (Z[k] dP[k] - delta)        one lane vector: queries in the lanes
- *   P[k]  = P[k] Z[k]                        Z: absent = 1, or dropout's pattern of 0 and 1
+ *   P[k]  = P[k] Z[k]                        Z: dropout's pattern, or 1
  *
  * S - lse is at most 0 but for rounding. The exponential for arguments <= 0 takes what little is
  * above: its error bound holds up to 88 (tests/exp_checks.c). */
@@ -61,20 +61,32 @@ static void softmax_gradient(const rapti_gradient *g) {
     }
 }
 
-/* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], in the order of c */
-static void dot_rows(const float *const *a, int64_t a_stride, const float *const *b,
-                     int64_t b_stride, int64_t size, float *dots) {
+/* One square of a into lanes_out, times one of b to the dots; n <= VEC_LANES columns. */
+RAPTI_INLINE vf gather_dot(const vf *a, const vf *b, int64_t n, float *lanes_out, int64_t ld,
+                           vf dots) {
+    if (n == VEC_LANES) { /* literal bounds keep the squares in registers */
+        RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) {
+            vf_store(lanes_out + j * ld, a[j]);
+            dots = vf_fma(a[j], b[j], dots);
+        }
+        return dots;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        vf_store(lanes_out + j * ld, a[j]);
+        dots = vf_fma(a[j], b[j], dots);
+    }
+    return dots;
+}
+
+static void gather_dots(const float *const *a, int64_t a_stride, const float *const *b,
+                        int64_t b_stride, int64_t size, float *lanes_out, int64_t ld, float *dots) {
     vf sum = vf_zero();
     for (int64_t c = 0; c < size; c += VEC_LANES) {
         const int64_t n = size - c < VEC_LANES ? size - c : VEC_LANES;
         vf x[VEC_LANES], y[VEC_LANES];
         load_columns(a, a_stride, c, n, x);
         load_columns(b, b_stride, c, n, y);
-        if (n == VEC_LANES) { /* literal bounds keep the squares in registers */
-            RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) { sum = vf_fma(x[j], y[j], sum); }
-        } else {
-            for (int64_t j = 0; j < n; j++) { sum = vf_fma(x[j], y[j], sum); }
-        }
+        sum = gather_dot(x, y, n, lanes_out + c * ld, ld, sum);
     }
     vf_store(dots, sum);
 }

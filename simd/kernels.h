@@ -20,7 +20,7 @@ typedef struct rapti_prefetch_rows {
     int64_t floats; /* per row */
 } rapti_prefetch_rows;
 
-enum { RAPTI_PREFETCH_LISTS = 2 };
+enum { RAPTI_PREFETCH_LISTS = 6 };
 
 typedef struct rapti_prefetch {
     rapti_prefetch_rows list[RAPTI_PREFETCH_LISTS]; /* in order; an empty list has next == count */
@@ -68,7 +68,7 @@ typedef struct rapti_dropout {
 typedef struct rapti_gradient {
     float *s;          /* scores, -inf where hidden; becomes P */
     float *dp;         /* becomes dS; null = not wanted */
-    const float *kept; /* Z: dropout's pattern of 0 and 1; null = all 1 */
+    const float *kept; /* Z: dropout's pattern of 0 and 1 / (1 - p); null = all 1 */
     int64_t ld;        /* of all three */
     int64_t from, begin, end, to;
     const float *lse, *delta; /* one number per lane; lse is not -inf */
@@ -143,9 +143,10 @@ typedef struct rapti_kernels {
      * where S is -inf, and for the other keys of [from, to). */
     void (*softmax_gradient)(const rapti_gradient *g);
 
-    /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
-    void (*dot_rows)(const float *const *a, int64_t a_stride, const float *const *b,
-                     int64_t b_stride, int64_t size, float *dots);
+    /* gather_lanes of a with scale 1, and dots[lane] = sum_c a[lane][c * a_stride] *
+     * b[lane][c * b_stride], c < size, in that order. */
+    void (*gather_dots)(const float *const *a, int64_t a_stride, const float *const *b,
+                        int64_t b_stride, int64_t size, float *lanes_out, int64_t ld, float *dots);
 
     /* out[r][c * stride] = factor * rows[r * ld + c], plus what it held if `add`; c < size,
      * r < count. Reads rows up to a multiple of `lanes`. */
