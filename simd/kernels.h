@@ -71,6 +71,7 @@ typedef struct rapti_gradient {
     const float *kept; /* Z: dropout's pattern of 0 and 1 / (1 - p); null = all 1 */
     int64_t ld;        /* of all three */
     int64_t from, begin, end, to;
+    int hides;                /* 0: no score is that of a hidden key */
     const float *lse, *delta; /* one number per lane; lse is not -inf */
 } rapti_gradient;
 
@@ -139,8 +140,8 @@ typedef struct rapti_kernels {
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
 
-    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; P and dS are 0
-     * where S is -inf, and for the other keys of [from, to). */
+    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; both are 0 where
+     * a hidden score is -inf, and for the other keys of [from, to). */
     void (*softmax_gradient)(const rapti_gradient *g);
 
     /* gather_lanes of a with scale 1, and dots[lane] = sum_c a[lane][c * a_stride] *

@@ -23,41 +23,42 @@ rapti_prefetch *rapti_back_prefetch(const rapti_back_state *s) {
     return NULL;
 }
 
-/* Where gradients go: those of the set's queries after its last block, those of the block's keys
- * after the last set. */
-static void ask_for_outputs(const rapti_back_state *s, const rapti_block *b, int last_block) {
-    const rapti_back_problem *p = s->p;
-    const int64_t dim = p->forward.dim, value_dim = p->forward.value_dim;
-    if (last_block && p->wants_dq) {
-        rapti_back_ask(s, &p->dq, (const float *const *)s->set->dq_row, s->set->rows, dim);
+/* Rows of keys [start, start + count) of a tensor; their addresses go to `rows`. */
+static void ask_for_keys(const rapti_back_state *s, const rapt_tensor *t, int64_t size,
+                         int64_t start, int64_t count, const float **rows) {
+    for (int64_t key = 0; key < count; key++) {
+        rows[key] = rapti_kv_row(&s->task, t, start + key);
     }
-    if (!s->next && p->wants_dk) {
-        rapti_back_ask(s, &p->dk, (const float *const *)s->dk_row, b->to, dim);
-    }
-    if (!s->next && p->wants_dv) {
-        rapti_back_ask(s, &p->dv, (const float *const *)s->dv_row, b->to, value_dim);
-    }
+    rapti_back_ask(s, t, rows, count, size);
 }
 
-static void find_key_rows(rapti_back_state *s, const rapti_block *b) {
-    for (int64_t key = 0; key < b->to; key++) {
-        if (s->p->wants_dk) { s->dk_row[key] = rapti_back_key_row(s, &s->p->dk, b->start + key); }
-        if (s->p->wants_dv) { s->dv_row[key] = rapti_back_key_row(s, &s->p->dv, b->start + key); }
+/* What the block's products ask for: the rows of the next block, and where gradients go: those of
+ * the set's queries after its last block, those of the block's keys after the last set. */
+static void ask_ahead(const rapti_back_state *s, const rapti_block *b, int64_t end) {
+    const rapti_back_problem *p = s->p;
+    const rapti_problem *f = &p->forward;
+    const int64_t next = b->start + s->plan->key_block;
+    const int64_t count = rapti_min(s->plan->key_block, s->end - next);
+    *s->prefetch = (rapti_prefetch){0};
+    if (next < end) {
+        ask_for_keys(s, &f->k, f->dim, next, count, s->ahead[0]);
+        if (s->wants_ds) { ask_for_keys(s, &f->v, f->value_dim, next, count, s->ahead[1]); }
+    } else if (p->wants_dq) {
+        rapti_back_ask(s, &p->dq, (const float *const *)s->set->dq_row, s->set->rows, f->dim);
     }
+    if (s->next) { return; }
+    if (p->wants_dk) { ask_for_keys(s, &p->dk, f->dim, b->start, b->to, s->ahead[2]); }
+    if (p->wants_dv) { ask_for_keys(s, &p->dv, f->value_dim, b->start, b->to, s->ahead[3]); }
 }
 
 static void run_blocks(rapti_back_state *s, int64_t begin, int64_t end) {
     const int64_t size = s->plan->key_block;
     for (int64_t start = s->begin + (begin - s->begin) / size * size; start < end; start += size) {
         rapti_block b = {.start = start, .to = rapti_min(size, s->end - start)};
-        if (!s->next) { find_key_rows(s, &b); }
-        ask_for_outputs(s, &b, start + size >= end);
+        ask_ahead(s, &b, end);
         rapti_back_block(s, &b);
         *rapti_back_progress(s, start) = RAPTI_BACK_STARTED;
-        if (!s->next) {
-            *s->prefetch = (rapti_prefetch){0}; /* its rows are this block's */
-            rapti_back_close_keys(s, start);
-        }
+        if (!s->next) { rapti_back_close_keys(s, start); }
     }
 }
 

@@ -65,7 +65,7 @@ typedef struct rapti_back_state {
     float *dk, *dv, *bias_keys; /* [range_keys][dim_ld], [value_ld], [sum_ld] */
     uint8_t *progress;          /* per block of the range: of dk, dv, bias_keys */
     float *ones;                /* factors of product_add */
-    float **dk_row, **dv_row;   /* [key_block] of the block at work, for prefetching */
+    const float **ahead[4];     /* [key_block] addresses of rows that products ask for */
     rapti_prefetch *prefetch;
 } rapti_back_state;
 

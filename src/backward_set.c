@@ -50,8 +50,7 @@ size_t rapti_back_carve(rapti_back_state *s, void *scratch) {
     s->bias_keys =
         carve_floats(&c, rapti_back_sums_to_keys(s->p) ? plan->range_keys : 0, plan->sum_ld);
     s->progress = rapti_carve(&c, (size_t)(plan->range_keys / keys + 1));
-    s->dk_row = rapti_carve(&c, (size_t)keys * sizeof(float *));
-    s->dv_row = rapti_carve(&c, (size_t)keys * sizeof(float *));
+    for (int i = 0; i < 4; i++) { s->ahead[i] = rapti_carve(&c, (size_t)keys * sizeof(float *)); }
     s->prefetch = rapti_carve(&c, sizeof(rapti_prefetch));
     const int64_t ones = rapti_max(keys, plan->set_lanes);
     s->ones = carve_floats(&c, ones, 1);
