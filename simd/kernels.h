@@ -26,7 +26,7 @@ typedef struct rapti_prefetch_rows {
     int64_t floats; /* per row */
 } rapti_prefetch_rows;
 
-enum { RAPTI_PREFETCH_LISTS = 2 };
+enum { RAPTI_PREFETCH_LISTS = 6 };
 
 typedef struct rapti_prefetch {
     rapti_prefetch_rows list[RAPTI_PREFETCH_LISTS]; /* in order; an empty list has next == count */
@@ -79,9 +79,10 @@ typedef struct rapti_dropout {
 typedef struct rapti_gradient {
     float *s;          /* scores, -inf where hidden; becomes P */
     float *dp;         /* becomes dS; null = not wanted */
-    const float *kept; /* Z: dropout's pattern of 0 and 1; null = all 1 */
+    const float *kept; /* Z: dropout's pattern of 0 and 1 / (1 - p); null = all 1 */
     int64_t ld;        /* of all three */
     int64_t from, begin, end, to;
+    int hides;                /* 0: no score is that of a hidden key */
     const float *lse, *delta; /* one number per lane; lse is not -inf */
 } rapti_gradient;
 
@@ -162,13 +163,14 @@ typedef struct rapti_kernels {
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
 
-    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; P and dS are 0
-     * where S is -inf, and for the other keys of [from, to). */
+    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; both are 0 where
+     * a hidden score is -inf, and for the other keys of [from, to). */
     void (*softmax_gradient)(const rapti_gradient *g);
 
-    /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
-    void (*dot_rows)(const float *const *a, int64_t a_stride, const float *const *b,
-                     int64_t b_stride, int64_t size, float *dots);
+    /* gather_lanes of a with scale 1, and dots[lane] = sum_c a[lane][c * a_stride] *
+     * b[lane][c * b_stride], c < size, in that order. */
+    void (*gather_dots)(const float *const *a, int64_t a_stride, const float *const *b,
+                        int64_t b_stride, int64_t size, float *lanes_out, int64_t ld, float *dots);
 
     /* out[r][c * stride] = factor * rows[r * ld + c], plus what it held if `add`; c < size,
      * r < count. Reads rows up to a multiple of `lanes`. */
