@@ -170,6 +170,13 @@ typedef struct rapti_kernels {
      * [from, to). */
     void (*softmax_gradient)(const rapti_gradient *g);
 
+    /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of
+     * P * X where P is not 0; and X = P * (factor * X - shift), 0 where P is 0. */
+    void (*lane_dots)(const float *p, const float *x, int64_t ld, int64_t from, int64_t to,
+                      float *dots);
+    void (*lane_gradient)(const float *p, float *x, int64_t ld, int64_t from, int64_t to,
+                          float factor, const float *shift);
+
     /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
     void (*dot_rows)(const float *const *a, int64_t a_stride, const float *const *b,
                      int64_t b_stride, int64_t size, float *dots);

@@ -3,7 +3,8 @@
  *
  *   dx[i] = y[i] (dy[i] - sum_j y[j] dy[j]),   0 where y[i] is 0, whatever dy[i] is
  *
- * The sum runs in the order of softmax_rows.h, so that both ways give the same bits. */
+ * (and for weights in tiles, with a factor for what dropout keeps: lane_dots, lane_gradient). The
+ * sum of rows runs in the order of softmax_rows.h, so that both ways give the same bits. */
 #include "common.h"
 #include "kernels.h"
 #include "softmax_columns.h"
@@ -15,6 +16,25 @@ RAPTI_INLINE vf add_dot(vf y, vf dy, vf sum) {
 
 RAPTI_INLINE vf gradient_of(vf y, vf dy, vf dot) {
     return vf_mul_or_zero(vf_eq(y, vf_zero()), y, vf_sub(dy, dot));
+}
+
+/* Queries in the lanes: weights and their gradients of one lane vector. */
+static void lane_dots(const float *p, const float *x, int64_t ld, int64_t from, int64_t to,
+                      float *dots) {
+    vf sum = vf_zero();
+    for (int64_t k = from; k < to; k++) {
+        sum = add_dot(vf_load(p + k * ld), vf_load(x + k * ld), sum);
+    }
+    vf_store(dots, vf_add(vf_load(dots), sum));
+}
+
+static void lane_gradient(const float *p, float *x, int64_t ld, int64_t from, int64_t to,
+                          float factor, const float *shift) {
+    const vf f = vf_set1(factor), s = vf_load(shift);
+    for (int64_t k = from; k < to; k++) {
+        const vf z = vf_mul(vf_load(x + k * ld), f);
+        vf_store(x + k * ld, gradient_of(vf_load(p + k * ld), z, s));
+    }
 }
 
 static float row_dot(const float *y, const float *dy, int64_t n) {

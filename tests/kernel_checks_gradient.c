@@ -74,6 +74,50 @@ static void run_row(tally *t, int64_t n) {
     span_return(&dx);
 }
 
+/* Weights in tiles: sums in the order of keys. */
+static void run_lanes(tally *t, int64_t keys) {
+    const int64_t lanes = t->k->lanes, ld = lanes + 1;
+    const bool fused = kernels_fused(t->k);
+    rng r = rng_make(33, (uint64_t)keys);
+    plane p = plane_take(keys, lanes, ld), x = plane_take(keys, lanes, ld);
+    float dots[RAPTI_MAX_LANES], shift[RAPTI_MAX_LANES], want[RAPTI_MAX_LANES] = {0};
+    for (int64_t i = 0; i < lanes; i++) { fill_pair(&r, p.at + i, x.at + i, keys, ld, ld); }
+    for (int64_t i = 0; i < lanes; i++) {
+        shift[i] = dots[i] = (float)rng_normal(&r);
+        for (int64_t k = 1; k < keys; k++) {
+            const float y = p.at[k * ld + i], dy = x.at[k * ld + i];
+            want[i] = multiply_add(fused, y, y == 0.0f ? 0.0f : dy, want[i]);
+        }
+        want[i] += dots[i];
+    }
+    t->k->lane_dots(p.at, x.at, ld, 1, keys, dots);
+    for (int64_t i = 0; i < lanes; i++) {
+        if (same_float(dots[i], want[i])) { continue; }
+        tally_fail(t, "lane_dots of %lld: [%lld] = %.9g, want %.9g", (long long)keys, (long long)i,
+                   (double)dots[i], (double)want[i]);
+    }
+    plane before = plane_take(keys, lanes, ld);
+    for (int64_t k = 0; k < keys; k++) {
+        for (int64_t i = 0; i < lanes; i++) { before.at[k * ld + i] = x.at[k * ld + i]; }
+    }
+    plane_seal(&x);
+    t->k->lane_gradient(p.at, x.at, ld, 1, keys, 1.7f, shift);
+    for (int64_t n = lanes; n < keys * lanes; n++) {
+        const int64_t at = n / lanes * ld + n % lanes;
+        const float right =
+            p.at[at] == 0.0f ? 0.0f : p.at[at] * (before.at[at] * 1.7f - shift[n % lanes]);
+        if (same_float(x.at[at], right)) { continue; }
+        tally_fail(t, "lane_gradient of %lld: [%lld] = %.9g, want %.9g", (long long)keys,
+                   (long long)n, (double)x.at[at], (double)right);
+    }
+    if (!plane_kept(&x, 1, keys)) {
+        tally_fail(t, "lane_gradient of %lld: written outside", (long long)keys);
+    }
+    plane_return(&p);
+    plane_return(&x);
+    plane_return(&before);
+}
+
 /* Columns of planes whose rows end at a forbidden page. */
 static void run_columns(tally *t, int64_t n, int64_t columns) {
     rng r = rng_make(32, (uint64_t)(n * 1000 + columns));
@@ -111,9 +155,10 @@ static void run_columns(tally *t, int64_t n, int64_t columns) {
 }
 
 int check_softmax_gradients(const rapti_kernels *k, FILE *log) {
-    tally t = {k, "row_dot, row_gradient, gradient_columns", log, 0};
+    tally t = {k, "row_dot, row_gradient, gradient_columns, lane_dots, lane_gradient", log, 0};
     const int64_t block = (int64_t)RAPTI_SUM_VECTORS * k->lanes, chunk = block * RAPTI_SUM_BLOCKS;
     for (int64_t n = 0; n <= 70; n++) { run_row(&t, n); }
+    for (int64_t n = 1; n <= 20; n++) { run_lanes(&t, n); }
     const int64_t more[] = {block - 1, block, block + 1, 3 * block + 2, chunk, 2 * chunk + 7};
     for (int i = 0; i < 6; i++) { run_row(&t, more[i]); }
     for (int64_t n = 1; n <= 40; n += 3) {
