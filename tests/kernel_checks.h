@@ -35,6 +35,7 @@ kernel_check_fn check_softmax_columns;
 kernel_check_fn check_softmax_ranges;
 kernel_check_fn check_softmax_row;
 kernel_check_fn check_softmax_sequence;
+kernel_check_fn check_softmax_gradients;
 kernel_check_fn check_softmax_step;
 kernel_check_fn check_softmax_step_any;
 
