@@ -14,7 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-CELL = 0.17  # inches for each character
+CELL = 0.16  # inches for each character
 
 
 def save(figure, name):
@@ -66,8 +66,8 @@ def draw_heads(data):
             image = axes.imshow(data["weights"][layer][head], vmin=0, vmax=1, cmap="viridis",
                                 aspect="equal")
             axes.set_title(f"layer {layer}, head {head}", fontsize=12)
-            axes.set_xticks(range(len(labels)), labels, fontsize=9, family="monospace")
-            axes.set_yticks(range(len(labels)), labels, fontsize=9, family="monospace")
+            axes.set_xticks(range(len(labels)), labels, fontsize=10, family="monospace")
+            axes.set_yticks(range(len(labels)), labels, fontsize=10, family="monospace")
             axes.tick_params(length=0, pad=2)
     figure.colorbar(image, ax=grid, shrink=0.6, pad=0.01, label="weight")
     figure.supxlabel("key: the character that is looked at", fontsize=12)
