@@ -30,6 +30,7 @@ const kernel_check kernel_checks[KERNEL_CHECKS] = {
     {"apply_keep", check_apply_keep},
     {"scatter_lanes", check_scatter_lanes},
     {"row_dot, row_gradient, gradient_columns, lane_dots, lane_gradient", check_softmax_gradients},
+    {"additive_gradients", check_additive_gradients},
     {"exp_nonpositive", check_exp_nonpositive},
     {"exp", check_exp},
 };
@@ -44,14 +45,14 @@ int check_table(const rapti_kernels *k, FILE *log) {
     if (k->tile_rows < 1 || k->key_block < 1) {
         tally_fail(&t, "tile_rows %d, key_block %d", (int)k->tile_rows, (int)k->key_block);
     }
-    const int complete = k->product && k->product_add && k->product_seen && k->gather_lanes &&
-                         k->hide_outside && k->apply_mask && k->apply_bias && k->softmax_max &&
-                         k->softmax_exp && k->softmax_exp_any && k->drop_lanes && k->apply_keep &&
-                         k->scatter_lanes && k->finish_rows && k->pack_rows && k->sum_rows &&
-                         k->all_finite && k->row_max && k->row_sum_exp && k->row_exp &&
-                         k->softmax_row && k->softmax_columns && k->row_dot && k->row_gradient &&
-                         k->lane_dots && k->lane_gradient && k->gradient_columns &&
-                         k->additive_scores && k->exp_nonpositive && k->exp_any;
+    const int complete =
+        k->product && k->product_add && k->product_seen && k->gather_lanes && k->hide_outside &&
+        k->apply_mask && k->apply_bias && k->softmax_max && k->softmax_exp && k->softmax_exp_any &&
+        k->drop_lanes && k->apply_keep && k->scatter_lanes && k->finish_rows && k->pack_rows &&
+        k->sum_rows && k->all_finite && k->row_max && k->row_sum_exp && k->row_exp &&
+        k->softmax_row && k->softmax_columns && k->row_dot && k->row_gradient && k->lane_dots &&
+        k->lane_gradient && k->gradient_columns && k->additive_scores && k->additive_gradients &&
+        k->exp_nonpositive && k->exp_any;
     if (!complete) { tally_fail(&t, "a kernel is missing"); }
     return t.failures;
 }

@@ -14,7 +14,7 @@ typedef int kernel_check_fn(const rapti_kernels *k, FILE *log);
 
 kernel_check_fn check_table, check_product, check_product_add, check_product_seen;
 kernel_check_fn check_gather_lanes, check_pack_rows, check_all_finite, check_finish_rows;
-kernel_check_fn check_sum_rows, check_softmax_gradients;
+kernel_check_fn check_sum_rows, check_softmax_gradients, check_additive_gradients;
 kernel_check_fn check_hide_outside, check_apply_mask, check_apply_bias;
 kernel_check_fn check_softmax_step, check_softmax_sequence, check_softmax_ranges;
 kernel_check_fn check_softmax_row, check_softmax_columns, check_additive_scores;
@@ -27,7 +27,7 @@ typedef struct kernel_check {
     kernel_check_fn *run;
 } kernel_check;
 
-enum { KERNEL_CHECKS = 25 };
+enum { KERNEL_CHECKS = 26 };
 extern const kernel_check kernel_checks[KERNEL_CHECKS];
 
 #endif

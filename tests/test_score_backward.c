@@ -66,8 +66,8 @@ static rapt_status run(const call *c, rapt_context *context) {
 /* ---- Oracle: dense copies in double precision ---- */
 
 typedef struct numbers {
-    double *x[TENSORS];   /* values; of the gradients, what is wanted */
-    double *tol[TENSORS]; /* of the gradients */
+    double *x[TENSORS]; /* values; of the gradients, what is wanted */
+    double *tol[TENSORS], *magnitude[TENSORS], *terms[TENSORS]; /* of the gradients */
     int64_t b, hq, hkv, tq, tk, d, dk, units;
 } numbers;
 
@@ -88,7 +88,10 @@ static void numbers_make(numbers *n, const call *c) {
     n->units = c->g[V].t.rank ? c->g[V].t.size[0] : 0;
     for (int id = 0; id < TENSORS; id++) {
         n->x[id] = id < FIRST ? dense(&c->g[id], false) : dense(&c->g[id - FIRST], true);
-        n->tol[id] = id < FIRST ? NULL : dense(&c->g[id - FIRST], true);
+        if (id < FIRST) { continue; }
+        n->tol[id] = dense(&c->g[id - FIRST], true);
+        n->magnitude[id] = dense(&c->g[id - FIRST], true);
+        n->terms[id] = dense(&c->g[id - FIRST], true);
     }
 }
 
@@ -96,6 +99,8 @@ static void numbers_free(numbers *n) {
     for (int id = 0; id < TENSORS; id++) {
         free(n->x[id]);
         free(n->tol[id]);
+        free(n->magnitude[id]);
+        free(n->terms[id]);
     }
 }
 
@@ -103,6 +108,8 @@ static void numbers_free(numbers *n) {
 static void add(numbers *n, int id, int64_t at, double term, double error) {
     n->x[FIRST + id][at] += term;
     n->tol[FIRST + id][at] += error;
+    n->magnitude[FIRST + id][at] += fabs(term);
+    n->terms[FIRST + id][at] += 1;
 }
 
 /* Unit u of a row times a weight, and the sum of absolute products. */
@@ -123,8 +130,8 @@ static void add_score(const call *c, numbers *n, int64_t q_row, int64_t k_row, d
     if (c->kind != RAPT_SCORE_ADDITIVE) {
         const double scale = c->kind == RAPT_SCORE_SCALED_DOT && n->d ? 1 / sqrt((double)n->d) : 1;
         for (int64_t i = 0; i < n->d; i++) {
-            add(n, Q, q_row * n->d + i, scale * ds * k[i], fabs(scale * ds * k[i]));
-            add(n, K, k_row * n->dk + i, scale * ds * q[i], fabs(scale * ds * q[i]));
+            add(n, Q, q_row * n->d + i, scale * ds * k[i], 0);
+            add(n, K, k_row * n->dk + i, scale * ds * q[i], 0);
         }
         return;
     }
@@ -146,8 +153,8 @@ static void add_score(const call *c, numbers *n, int64_t q_row, int64_t k_row, d
     }
 }
 
-/* Sums: at most as many roundings as there are terms, twice (unfused), each of the absolute sum,
- * which the errors gathered so far exceed. Then what the gradient held before. */
+/* Sums: at most as many roundings as there are terms, twice (unfused), each of a partial sum, which
+ * that of the absolute terms bounds; scale, v and the old value a few more. */
 static void expect(const call *c, numbers *n) {
     int64_t at = 0;
     for (int64_t b = 0; b < n->b; b++) {
@@ -161,14 +168,16 @@ static void expect(const call *c, numbers *n) {
             }
         }
     }
-    const double pairs = (double)(n->b * n->hq * n->tq * n->tk) + (double)n->units;
     for (int id = 0; id < INPUTS; id++) {
         const guarded *g = &c->g[FIRST + id];
         at = 0;
         for (walk w = walk_begin(&g->t); g->t.rank && !w.done; walk_next(&w), at++) {
             double *tol = &n->tol[FIRST + id][at];
             const double old = c->accumulate ? (double)*walk_f32(&w) : 0;
-            *tol = 1.01 * U * ((2 * pairs + 12) * *tol + fabs(old) * 4) + 0x1p-140;
+            *tol = 1.01 * U *
+                       (*tol + (2 * n->terms[FIRST + id][at] + 12) * n->magnitude[FIRST + id][at] +
+                        4 * fabs(old)) +
+                   0x1p-140;
             n->x[FIRST + id][at] += old;
         }
     }
