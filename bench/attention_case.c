@@ -50,6 +50,7 @@ static int add_form(bench_attention *c) {
     const bench_problem *p = &c->problem;
     switch (p->form) {
     case BENCH_FULL: break;
+    case BENCH_DROPOUT: c->what.dropout = (rapt_dropout){1, 0.1, 1, 0}; break;
     case BENCH_WINDOW: c->what.window = (rapt_window){1, p->window, 0}; /* fall through */
     case BENCH_CAUSAL: c->what.causal = RAPT_CAUSAL_BOTTOM_RIGHT; break;
     case BENCH_MASK:
@@ -64,7 +65,6 @@ static int add_form(bench_attention *c) {
         c->bias = normal(5, 1, p->q_heads, p->queries, p->keys);
         c->operands.bias = &c->bias;
         return c->bias.data != NULL;
-    case BENCH_DROPOUT: c->what.dropout = (rapt_dropout){1, 0.1, 123, 0}; break;
     }
     return 1;
 }
@@ -95,6 +95,11 @@ void bench_attention_destroy(void *attention) {
     free(c->key_lengths.data);
     free(c->scores);
     free(c);
+}
+
+rapt_tensor bench_attention_part(const rapt_tensor *t, int64_t kv_heads, int part) {
+    const int64_t heads = t->size[1] / kv_heads;
+    return t->size[1] > 1 ? rapt_tensor_slice(*t, 1, part * heads, heads) : *t;
 }
 
 void bench_attention_spoil(void *attention) {

@@ -43,6 +43,14 @@ int bench_problem_parse(const char *text, bench_problem *problem);
 bench_attention *bench_attention_create(const bench_problem *problem);
 void bench_attention_destroy(void *attention);
 
+/* The heads on axis 1 that go with one of `kv_heads` key/value heads; all of a broadcast tensor. */
+rapt_tensor bench_attention_part(const rapt_tensor *t, int64_t kv_heads, int part);
+
+/* What the form says of a query-key pair: 1 if visible; the bias; keep / (1 - p). */
+int bench_attention_visible(const bench_attention *c, int64_t b, int64_t h, int64_t i, int64_t j);
+double bench_attention_bias(const bench_attention *c, int64_t b, int64_t h, int64_t i, int64_t j);
+double bench_attention_kept(const bench_attention *c, int64_t b, int64_t h, int64_t i, int64_t j);
+
 void bench_attention_spoil(void *attention);
 
 /* Compares up to 64 rows of the output, chosen at random, with the formula: bench_kind.verify. */

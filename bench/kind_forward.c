@@ -22,18 +22,14 @@ static rapt_status cost(const void *data, rapt_context *context, bench_cost *cos
     return status;
 }
 
-/* The heads on axis 1 that go with one of `kv_heads` key/value heads; all of a broadcast tensor. */
-static rapt_tensor part_of(const rapt_tensor *t, int64_t kv_heads, int part) {
-    const int64_t heads = t->size[1] / kv_heads;
-    return t->size[1] > 1 ? rapt_tensor_slice(*t, 1, part * heads, heads) : *t;
-}
-
 static rapt_status run_part(const bench_attention *c, rapt_context *context, int part) {
     const int64_t kv_heads = c->problem.kv_heads;
-    const rapt_tensor q = part_of(&c->q, kv_heads, part), k = part_of(&c->k, kv_heads, part),
-                      v = part_of(&c->v, kv_heads, part), out = part_of(&c->out, kv_heads, part);
-    const rapt_tensor mask = part_of(&c->mask, kv_heads, part),
-                      bias = part_of(&c->bias, kv_heads, part);
+    const rapt_tensor q = bench_attention_part(&c->q, kv_heads, part);
+    const rapt_tensor k = bench_attention_part(&c->k, kv_heads, part);
+    const rapt_tensor v = bench_attention_part(&c->v, kv_heads, part);
+    const rapt_tensor out = bench_attention_part(&c->out, kv_heads, part);
+    const rapt_tensor mask = bench_attention_part(&c->mask, kv_heads, part);
+    const rapt_tensor bias = bench_attention_part(&c->bias, kv_heads, part);
     rapt_attention_operands operands = c->operands;
     operands.q = &q;
     operands.k = &k;

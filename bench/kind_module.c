@@ -4,8 +4,9 @@
  *
  *   <B>x<T>x<d>-<form>       "8x1024x768-split"
  *
- * Forms: split; weights, which is split with the attention weights given out; stacked. Flops are
- * those of the four projections (stacked heads have three) and of the visible half of attention. */
+ * Forms: split; weights, which is split with the attention weights given out; stacked; training,
+ * which is split forward and backward. Flops are those of the four projections (stacked heads have
+ * three) and of the visible half of attention; backward has 2 and 2.5 times as many. */
 #include "data.h"
 #include "kind.h"
 
@@ -15,7 +16,7 @@
 
 enum { HEAD = 64 };
 
-typedef enum module_form { SPLIT, WEIGHTS, STACKED } module_form;
+typedef enum module_form { SPLIT, WEIGHTS, TRAINING, STACKED, FORMS } module_form;
 
 typedef struct multihead {
     module_form form;
@@ -24,10 +25,15 @@ typedef struct multihead {
     rapt_split split;
     rapt_stacked stacked; /* the same weights */
     rapt_tensor x, out, weights;
+
+    /* TRAINING */
+    rapt_split gradients;
+    rapt_tensor dout, dx;
+    rapt_record record;
 } multihead;
 
 static int parse(const char *at, multihead *m) {
-    static const char *const names[] = {"-split", "-weights", "-stacked"};
+    static const char *const names[] = {"-split", "-weights", "-training", "-stacked"};
     *m = (multihead){.form = SPLIT};
     if (!bench_take_number(&at, &m->batch) || !bench_take_text(&at, "x") ||
         !bench_take_number(&at, &m->tokens) || !bench_take_text(&at, "x") ||
@@ -35,10 +41,10 @@ static int parse(const char *at, multihead *m) {
         return 0;
     }
     int form = SPLIT;
-    while (form < STACKED && !bench_take_text(&at, names[form])) { form++; }
+    while (form < FORMS && !bench_take_text(&at, names[form])) { form++; }
     m->form = (module_form)form;
-    if (form == STACKED && !bench_take_text(&at, names[STACKED])) { return 0; }
-    return *at == '\0' && m->batch > 0 && m->tokens > 0 && m->width > 0 && m->width % HEAD == 0;
+    return form < FORMS && *at == '\0' && m->batch > 0 && m->tokens > 0 && m->width > 0 &&
+           m->width % HEAD == 0;
 }
 
 static int accepts(const char *rest) {
@@ -50,10 +56,14 @@ static void destroy(void *data) {
     multihead *m = data;
     rapt_split_free(&m->split);
     rapt_stacked_free(&m->stacked);
+    rapt_split_free(&m->gradients);
     rapt_context_destroy(m->owner);
     free(m->x.data);
     free(m->out.data);
     free(m->weights.data);
+    free(m->dout.data);
+    free(m->dx.data);
+    free(m->record.data);
     free(m);
 }
 
@@ -71,9 +81,23 @@ static int create_modules(multihead *m) {
         rapt_split_init(m->owner, &m->split, &split, &generator) != RAPT_OK) {
         return 0;
     }
+    if (m->form == TRAINING) {
+        return rapt_split_init(m->owner, &m->gradients, &split, NULL) == RAPT_OK;
+    }
     return m->form != STACKED ||
            (rapt_stacked_init(m->owner, &m->stacked, &head, heads, NULL) == RAPT_OK &&
             rapt_stacked_from_split(&m->stacked, &m->split) == RAPT_OK);
+}
+
+static int create_training(multihead *m) {
+    int64_t bytes = 0;
+    const rapt_module_call call = {.x = &m->x, .out = &m->out};
+    if (rapt_split_record_bytes(m->owner, &m->split, &call, &bytes) != RAPT_OK) { return 0; }
+    m->dout = bench_data_normal(2, 3, m->x.size);
+    m->dx = bench_data_allocate(RAPT_F32, 3, m->x.size);
+    m->record.bytes = (size_t)(bytes + 63) / 64 * 64;
+    m->record.data = aligned_alloc(64, m->record.bytes);
+    return m->dout.data && m->dx.data && m->record.data;
 }
 
 static void *create(const char *rest) {
@@ -87,7 +111,10 @@ static void *create(const char *rest) {
             const int64_t square[4] = {m->batch, m->width / HEAD, m->tokens, m->tokens};
             m->weights = bench_data_allocate(RAPT_F32, 4, square);
         }
-        if (m->x.data && m->out.data && (m->form != WEIGHTS || m->weights.data)) { return m; }
+        if (m->x.data && m->out.data && (m->form != WEIGHTS || m->weights.data) &&
+            (m->form != TRAINING || create_training(m))) {
+            return m;
+        }
     }
     destroy(m);
     return NULL;
@@ -98,9 +125,22 @@ static rapt_status cost(const void *data, rapt_context *context, bench_cost *cos
     const multihead *m = data;
     const double rows = (double)(m->batch * m->tokens), d = (double)m->width;
     const double projections = 2 * rows * d * d * (m->form == STACKED ? 3 : 4);
-    *cost = (bench_cost){1e-9 * (projections + 2 * rows * (double)m->tokens * d),
-                         rapt_context_threads(context), (int)m->batch};
+    const double attention = 2 * rows * (double)m->tokens * d;
+    const double flops =
+        m->form == TRAINING ? 3 * projections + 3.5 * attention : projections + attention;
+    *cost = (bench_cost){1e-9 * flops, rapt_context_threads(context), (int)m->batch};
     return RAPT_OK;
+}
+
+static rapt_status train(const multihead *m, rapt_context *context, rapt_module_call *call,
+                         int part, int64_t items) {
+    const rapt_tensor dout = rapt_tensor_slice(m->dout, 0, part, items);
+    const rapt_tensor dx = rapt_tensor_slice(m->dx, 0, part, items);
+    const rapt_module_backward backward = {.dout = &dout, .dx = &dx};
+    call->record = &m->record;
+    const rapt_status status = rapt_split_forward(context, &m->split, call);
+    if (status != RAPT_OK) { return status; }
+    return rapt_split_backward(context, &m->split, call, &backward, &m->gradients);
 }
 
 static rapt_status run(void *data, rapt_context *context, int part, int parts) {
@@ -114,6 +154,7 @@ static rapt_status run(void *data, rapt_context *context, int part, int parts) {
         weights = rapt_tensor_slice(m->weights, 0, part, items);
         call.weights = &weights;
     }
+    if (m->form == TRAINING) { return train(m, context, &call, part, items); }
     return m->form == STACKED ? rapt_stacked_forward(context, &m->stacked, &call)
                               : rapt_split_forward(context, &m->split, &call);
 }
@@ -122,6 +163,11 @@ static void spoil(void *data) {
     multihead *m = data;
     bench_data_spoil(&m->out);
     if (m->form == WEIGHTS) { bench_data_spoil(&m->weights); }
+    if (m->form != TRAINING) { return; }
+    bench_data_spoil(&m->dx);
+    rapt_parameter list[8];
+    const int64_t count = rapt_split_parameters(&m->gradients, list, 8);
+    rapt_gradients_zero(m->owner, list, count); /* what backward adds to */
 }
 
 /* ---- Verification: a few tokens in double precision, from the formulas of section 3.6.2. ---- */
@@ -194,12 +240,44 @@ static double check_weights(const multihead *m) {
     return worst / 1e-5;
 }
 
+/* sum of a * b; *size grows by the sum of |a * b|. */
+static double dot(const rapt_tensor *a, const rapt_tensor *b, double *size) {
+    const float *x = a->data, *y = b->data;
+    int64_t count = 1;
+    double sum = 0;
+    for (int32_t axis = 0; axis < a->rank; axis++) { count *= a->size[axis]; }
+    for (int64_t n = 0; n < count; n++) {
+        sum += (double)x[n] * (double)y[n];
+        *size += fabs((double)x[n] * (double)y[n]);
+    }
+    return sum;
+}
+
+/* Euler's identity: the loss sum(dout out) is linear in the value and output weights but for the
+ * bias, scores are so in query and key weights, and x enters by these three. */
+static double check_gradients(const multihead *m) {
+    if (m->form != TRAINING) { return 0; }
+    const rapt_split *w = &m->split, *g = &m->gradients;
+    double size = 0;
+    const double loss = dot(&m->dout, &m->out, &size);
+    const double bias = dot(&w->out_proj.bias, &g->out_proj.bias, &size);
+    const double query = dot(&w->query.weight, &g->query.weight, &size);
+    const double key = dot(&w->key.weight, &g->key.weight, &size);
+    const double value = dot(&w->value.weight, &g->value.weight, &size);
+    const double out = dot(&w->out_proj.weight, &g->out_proj.weight, &size);
+    const double x = dot(&m->x, &m->dx, &size);
+    const double error = fabs(loss - bias - value) + fabs(value - out) + fabs(query - key) +
+                         fabs(x - query - key - value);
+    return isnan(error) ? INFINITY : error / (1e-6 * size);
+}
+
 static double verify(const void *data) {
     const multihead *m = data;
     const int64_t d = m->width, last = m->tokens - 1;
     double *memory = malloc((size_t)(4 * d + m->tokens + 2 * m->tokens * d) * sizeof *memory);
     if (!memory) { return INFINITY; }
     double worst = fmax(check_item(m, 0, last, memory), check_weights(m));
+    worst = fmax(worst, check_gradients(m));
     for (int64_t item = 1; item < m->batch; item++) {
         worst = fmax(worst, check_item(m, item, last < 40 ? last : 40, memory));
     }

@@ -20,8 +20,8 @@ typedef struct place {
 } place;
 
 /* Offset of [b,h,i,j] in a tensor that broadcasts along axes of size 1. */
-static int64_t offset(const rapt_tensor *t, place at, int64_t j) {
-    const int64_t index[4] = {at.b, at.h, at.i, j};
+static int64_t offset(const rapt_tensor *t, int64_t b, int64_t h, int64_t i, int64_t j) {
+    const int64_t index[4] = {b, h, i, j};
     int64_t sum = 0;
     for (int axis = 0; axis < 4; axis++) {
         sum += t->size[axis] == 1 ? 0 : index[axis] * t->stride[axis];
@@ -29,19 +29,31 @@ static int64_t offset(const rapt_tensor *t, place at, int64_t j) {
     return sum;
 }
 
-static int visible(const bench_attention *c, place at, int64_t j) {
+int bench_attention_visible(const bench_attention *c, int64_t b, int64_t h, int64_t i, int64_t j) {
     const bench_problem *p = &c->problem;
-    const int64_t position = at.i + p->keys - p->queries;
+    const int64_t position = i + p->keys - p->queries;
     switch (p->form) {
     case BENCH_FULL:
-    case BENCH_DROPOUT:
-    case BENCH_BIAS: return 1;
+    case BENCH_BIAS:
+    case BENCH_DROPOUT: return 1;
     case BENCH_CAUSAL: return j <= position;
     case BENCH_WINDOW: return j <= position && j > position - p->window;
-    case BENCH_MASK: return ((const uint8_t *)c->mask.data)[offset(&c->mask, at, j)] != 0;
-    case BENCH_LENGTHS: return j < ((const int64_t *)c->key_lengths.data)[at.b];
+    case BENCH_MASK: return ((const uint8_t *)c->mask.data)[offset(&c->mask, b, h, i, j)] != 0;
+    case BENCH_LENGTHS: return j < ((const int64_t *)c->key_lengths.data)[b];
     }
     return 0;
+}
+
+double bench_attention_bias(const bench_attention *c, int64_t b, int64_t h, int64_t i, int64_t j) {
+    if (c->problem.form != BENCH_BIAS) { return 0; }
+    return (double)((const float *)c->bias.data)[offset(&c->bias, b, h, i, j)];
+}
+
+double bench_attention_kept(const bench_attention *c, int64_t b, int64_t h, int64_t i, int64_t j) {
+    const rapt_dropout *d = &c->what.dropout;
+    const uint32_t item = (uint32_t)(b * c->problem.q_heads + h);
+    if (!d->training) { return 1; }
+    return rapt_dropout_keep(d, item, (uint32_t)i, j) / (1 - d->p);
 }
 
 /* Scores of one query: s[j], -inf where not visible. Returns the largest sum of |q k| * scale. */
@@ -60,11 +72,8 @@ static double score_row(const bench_attention *c, place at, double *s) {
             dot += product;
             absolute += fabs(product);
         }
-        s[j] = scale * dot;
-        if (p->form == BENCH_BIAS) {
-            s[j] += (double)((const float *)c->bias.data)[offset(&c->bias, at, j)];
-        }
-        s[j] = visible(c, at, j) ? s[j] : -INFINITY;
+        s[j] = scale * dot + bench_attention_bias(c, at.b, at.h, at.i, j);
+        if (!bench_attention_visible(c, at.b, at.h, at.i, j)) { s[j] = -INFINITY; }
         magnitude = fmax(magnitude, scale * absolute);
     }
     return magnitude;
@@ -81,29 +90,6 @@ static void softmax_row(int64_t n, double *s) {
     for (int64_t j = 0; j < n && sum > 0; j++) { s[j] /= sum; }
 }
 
-/* Philox 4x32-10 (Salmon et al. 2011) of {key / 4, query, item, offset}: word key mod 4. */
-static uint32_t philox(uint64_t seed, const uint32_t counter[4], int64_t word) {
-    uint32_t c[4] = {counter[0], counter[1], counter[2], counter[3]};
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int round = 0; round < 10; round++, k0 += 0x9E3779B9, k1 += 0xBB67AE85) {
-        const uint64_t a = (uint64_t)0xD2511F53 * c[0], b = (uint64_t)0xCD9E8D57 * c[2];
-        const uint32_t next[4] = {(uint32_t)(b >> 32) ^ c[1] ^ k0, (uint32_t)b,
-                                  (uint32_t)(a >> 32) ^ c[3] ^ k1, (uint32_t)a};
-        for (int n = 0; n < 4; n++) { c[n] = next[n]; }
-    }
-    return c[word];
-}
-
-static void drop_row(const bench_attention *c, place at, double *s) {
-    const rapt_dropout *d = &c->what.dropout;
-    const uint32_t item = (uint32_t)(at.b * c->problem.q_heads + at.h);
-    for (int64_t j = 0; d->training && j < c->problem.keys; j++) {
-        const uint32_t counter[4] = {(uint32_t)(j / 4), (uint32_t)at.i, item, d->offset};
-        const double word = (double)(int32_t)philox(d->seed, counter, j % 4);
-        s[j] = word < rint((1 - d->p) * 0x1p32) - 0x1p31 ? s[j] / (1 - d->p) : 0;
-    }
-}
-
 /* Worst error of one output row, as a multiple of the tolerance. */
 static double check_row(const bench_attention *c, place at, double *s) {
     const bench_problem *p = &c->problem;
@@ -114,7 +100,7 @@ static double check_row(const bench_attention *c, place at, double *s) {
                        ((at.b * p->q_heads + at.h) * p->queries + at.i) * p->value_dim;
     double worst = 0;
     softmax_row(p->keys, s);
-    drop_row(c, at, s);
+    for (int64_t j = 0; j < p->keys; j++) { s[j] *= bench_attention_kept(c, at.b, at.h, at.i, j); }
     for (int64_t d = 0; d < p->value_dim; d++) {
         double sum = 0, absolute = 0;
         for (int64_t j = 0; j < p->keys; j++) {

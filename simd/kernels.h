@@ -26,7 +26,7 @@ typedef struct rapti_prefetch_rows {
     int64_t floats; /* per row */
 } rapti_prefetch_rows;
 
-enum { RAPTI_PREFETCH_LISTS = 2 };
+enum { RAPTI_PREFETCH_LISTS = 6 };
 
 typedef struct rapti_prefetch {
     rapti_prefetch_rows list[RAPTI_PREFETCH_LISTS]; /* in order; an empty list has next == count */
@@ -43,6 +43,11 @@ typedef struct rapti_product {
     const float *factor; /* product_add: one number per row */
     int64_t rows, inner, vectors;
     rapti_prefetch *prefetch; /* null = none */
+
+    /* product: memory that will be used soon. It asks for all of it, evenly while it runs, into the
+     * second cache level. 0 bytes = none. */
+    const void *stream;
+    int64_t stream_bytes;
 } rapti_product;
 
 /* The running state of the online softmax, one number per query. */
@@ -74,9 +79,10 @@ typedef struct rapti_dropout {
 typedef struct rapti_gradient {
     float *s;          /* scores, -inf where hidden; becomes P */
     float *dp;         /* becomes dS; null = not wanted */
-    const float *kept; /* 0 where dropout drops the weight, anything else where not; null = none */
+    const float *kept; /* Z: dropout's pattern of 0 and 1 / (1 - p); null = all 1 */
     int64_t ld;        /* of all three */
     int64_t from, begin, end, to;
+    int hides;                /* 0: no score is that of a hidden key */
     const float *lse, *delta; /* one number per lane; lse is not -inf */
 } rapti_gradient;
 
@@ -182,9 +188,8 @@ typedef struct rapti_kernels {
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
 
-    /* Keys [begin, end): P = exp(S - lse) and dS = P * (dP - delta), both 0 where S is -inf; for a
-     * dropped weight dP counts as 0, and P becomes 0 after dS is made. Both 0 for the other keys of
-     * [from, to). */
+    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; both are 0
+     * where a hidden score is -inf, and for the other keys of [from, to). */
     void (*softmax_gradient)(const rapti_gradient *g);
 
     /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of
@@ -194,9 +199,10 @@ typedef struct rapti_kernels {
     void (*lane_gradient)(const float *p, float *x, int64_t ld, int64_t from, int64_t to,
                           float factor, const float *shift);
 
-    /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
-    void (*dot_rows)(const float *const *a, int64_t a_stride, const float *const *b,
-                     int64_t b_stride, int64_t size, float *dots);
+    /* gather_lanes of a with scale 1, and dots[lane] = sum_c a[lane][c * a_stride] *
+     * b[lane][c * b_stride], c < size, in that order. */
+    void (*gather_dots)(const float *const *a, int64_t a_stride, const float *const *b,
+                        int64_t b_stride, int64_t size, float *lanes_out, int64_t ld, float *dots);
 
     /* out[r][c * stride] = factor * rows[r * ld + c], plus what it held if `add`; c < size,
      * r < count. Reads rows up to a multiple of `lanes`. */

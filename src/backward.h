@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * backward.h: a backward call after its checks, the plan made for it, and its cells.
  *
- * The queries that share a key/value head (packed rows, attention.h) are cut into segments, its keys
- * into ranges, each of some hundred. A cell is one range against one segment. In step t the cells
- * (range r, segment (r + t) mod n) have neither a range nor a segment in common: they may run side
- * by side, and each gradient is added to once. Steps follow one another, so every gradient sums its
- * cells in an order that depends on sizes alone, whether a thread takes whole heads or single
- * cells. */
+ * The queries that share a key/value head (packed rows, attention.h) are cut into segments, its
+ * keys into ranges, each of some hundred. A cell is one range against one segment. In step t the
+ * cells (range r, segment (r + t) mod n) have neither a range nor a segment in common: they may run
+ * side by side, and each gradient is added to once. Steps follow one another, so every gradient
+ * sums its cells in an order that depends on sizes alone, whether a thread takes whole heads or
+ * single cells. */
 #ifndef RAPTI_BACKWARD_H
 #define RAPTI_BACKWARD_H
 
@@ -35,7 +35,7 @@ typedef struct rapti_back_plan {
     int64_t set_groups, set_lanes;   /* groups that share a pass over the keys, at most */
     int64_t tile_ld;                 /* floats between the keys of a set's tile */
     int64_t dim_ld, value_ld;        /* head sizes in whole vectors */
-    int64_t hot_ld;                  /* vectors that hold one number per head of a group of heads */
+    int64_t sum_ld;                  /* a vector per head of a group: sums over queries */
     int64_t chains, chain_heads;     /* heads that take turns because they share dbias */
     int by_head;                     /* a task is a chain of heads; else a cell */
     int64_t tasks, step_tasks;       /* of the call; of one step */

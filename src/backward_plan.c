@@ -6,7 +6,7 @@
 
 enum {
     SET_BLOCKS = 4,   /* queries of a set, in key blocks */
-    CELL_SIXTHS = 32, /* least keys or queries of a cell that could be cut in two: key blocks / 6 */
+    CELL_SIXTHS = 64, /* least keys or queries of a cell that could be cut in two: key blocks / 6 */
     TILE_PADDING = 16,  /* floats: the keys of a tile shall not meet in the same cache lines */
     COST_CLASSES = 64,  /* sorting tasks longest first, to within this many classes */
     PRODUCTS_COST = 5,  /* five products where the forward call has two, in halves of those */
@@ -184,7 +184,7 @@ static void cut_head(const rapt_context *context, const rapti_back_problem *p,
     plan->tile_ld = plan->set_lanes + TILE_PADDING;
     plan->dim_ld = divide_up(f->dim, lanes) * lanes;
     plan->value_ld = plan->cut.value_vectors * lanes;
-    plan->hot_ld = divide_up(p->sums_heads ? 1 : f->heads_per_kv, lanes) * lanes;
+    plan->sum_ld = (p->sums_heads ? 1 : f->heads_per_kv) * lanes;
 }
 
 static int64_t efficiency(int64_t tasks, int64_t threads) {

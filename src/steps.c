@@ -64,6 +64,19 @@ rapt_status rapti_step_attention(rapti_steps *steps, const rapt_attention *what,
     return status;
 }
 
+rapt_status rapti_step_attention_backward(rapti_steps *steps, const rapt_attention *what,
+                                          rapt_attention_backward_operands operands) {
+    if (!steps->counting) {
+        operands.scratch = steps->scratch;
+        operands.scratch_bytes = (size_t)steps->bytes;
+        return rapt_attention_backward(steps->context, what, &operands);
+    }
+    rapt_attention_info info;
+    const rapt_status status = rapt_attention_backward_info(steps->context, what, &operands, &info);
+    if (status == RAPT_OK) { need(steps, info.scratch_bytes); }
+    return status;
+}
+
 rapt_status rapti_step_softmax(rapti_steps *steps, const rapt_attention *what,
                                rapt_attention_softmax_operands operands) {
     if (!steps->counting) {

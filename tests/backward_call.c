@@ -185,6 +185,15 @@ bool backward_run(backward_call *c, rapt_status *status, char *why, size_t why_b
     return intact(c, x.status == RAPT_OK, why, why_bytes);
 }
 
+/* What an output held before is one more term of its sum, in which each cell's part is rounded. */
+static void add_base(oracle_gradient *g) {
+    enum { MOST_CELLS = 64 };
+    for (int64_t n = 0; n < g->count; n++) {
+        g->value[n] += backward_base(n);
+        g->tol[n] += MOST_CELLS * ORACLE_U * fabs(backward_base(n));
+    }
+}
+
 void backward_expect(backward_call *c) {
     const rapt_attention_operands ops = problem_operands(c->p);
     oracle_backward(&c->expected, &c->p->what, &ops, tensor_of(c, GRAD_DOUT),
@@ -192,14 +201,11 @@ void backward_expect(backward_call *c) {
     if (c->op[GRAD_DBIAS].present) {
         oracle_reduce_bias(&c->expected, &ops, &c->op[GRAD_DBIAS].t, &c->expected_bias);
     }
-}
-
-/* What an output held before is one more term of its sum, in which each cell's part is rounded. */
-static void add_base(oracle_gradient *g) {
-    enum { MOST_CELLS = 64 };
-    for (int64_t n = 0; n < g->count; n++) {
-        g->value[n] += backward_base(n);
-        g->tol[n] += MOST_CELLS * ORACLE_U * fabs(backward_base(n));
+    if (c->accumulate) {
+        add_base(&c->expected.dq);
+        add_base(&c->expected.dk);
+        add_base(&c->expected.dv);
+        add_base(&c->expected_bias);
     }
 }
 
@@ -230,12 +236,6 @@ void expect_backward_run(backward_call *c) {
 
 void expect_backward(backward_call *c) {
     backward_expect(c);
-    if (c->accumulate) {
-        add_base(&c->expected.dq);
-        add_base(&c->expected.dk);
-        add_base(&c->expected.dv);
-        add_base(&c->expected_bias);
-    }
     expect_backward_run(c);
     REQUIRE(backward_compare(c, why, sizeof why), "%s", why);
 }

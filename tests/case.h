@@ -113,8 +113,18 @@ bool case_parse(const char *text, test_case *c);
 /* True if the library does what it should; else `why` has the reason and the whole problem. */
 bool case_run(const test_case *c, char *why, size_t why_bytes);
 
-/* A smaller case that still fails, with its reason. Precondition: c fails. */
-test_case case_shrink(const test_case *c, char *why, size_t why_bytes);
+/* A smaller case that still fails, with its reason. Precondition: run(c) fails. */
+typedef bool case_run_fn(const test_case *c, char *why, size_t why_bytes);
+test_case case_shrink(const test_case *c, case_run_fn *run, char *why, size_t why_bytes);
+
+/* The problem of a case, not yet run. */
+struct problem;
+void case_build(struct problem *p, const test_case *c);
+
+/* Cases as test_random.c describes them: RAPT_TEST_CASES and so on, `cases` if that is not set.
+ * Each is drawn, brought into line by `settle` (null: nothing to do) and run; one that fails is
+ * made smaller and ends the test. */
+void case_run_all(const char *name, uint64_t cases, void (*settle)(test_case *c), case_run_fn *run);
 
 /* The fields, for code that treats them alike. */
 typedef struct case_field {

@@ -243,7 +243,7 @@ static void set_scores(problem *p, const test_case *c) {
 
 /* ---- Run ---- */
 
-static void build(problem *p, const test_case *c) {
+void case_build(problem *p, const test_case *c) {
     *p = (problem){.s = {c->b, c->hkv * c->group, c->hkv, c->tq, c->tk, c->d, c->dv},
                    .call = (call_kind)c->call,
                    .score = (rapt_score_kind)c->score,
@@ -302,7 +302,7 @@ static bool check_bits(const test_case *other, const problem *p, bool all, char 
                        size_t why_bytes) {
     static problem twin;
     rapt_status status = RAPT_OK;
-    build(&twin, other);
+    case_build(&twin, other);
     const bool same = problem_call(&twin, &status, why, why_bytes) &&
                       same_bits(p, &twin, OP_LSE, why, why_bytes) &&
                       (!all || (same_bits(p, &twin, OP_WEIGHTS, why, why_bytes) &&
@@ -318,7 +318,7 @@ static bool check_fused(const test_case *c, problem *p, char *why, size_t why_by
     char reason[256];
     test_case other = *c;
     other.weights = WEIGHTS_NONE;
-    build(&fused, &other);
+    case_build(&fused, &other);
     bool right = problem_call(&fused, &status, reason, sizeof reason);
     fused.expected = p->expected;
     right = right && problem_compare(&fused, reason, sizeof reason);
@@ -340,16 +340,17 @@ static bool check_twins(const test_case *c, problem *p, char *why, size_t why_by
 
 bool case_run(const test_case *c, char *why, size_t why_bytes) {
     static problem p;
+    static oracle expected; /* its memory serves all cases */
     char reason[512];
-    build(&p, c);
+    case_build(&p, c);
+    p.expected = expected;
     const bool right = problem_try(&p, reason, sizeof reason) &&
                        check_info(&p, reason, sizeof reason) &&
                        check_twins(c, &p, reason, sizeof reason) &&
                        (c->seed % 4 || case_check_parts(c, &p, reason, sizeof reason));
     if (!right) snprintf(why, why_bytes, "%s\n%s", reason, problem_text(&p));
-    oracle expected = p.expected; /* its memory serves the next case */
+    expected = p.expected;
     p.expected = (oracle){0};
     problem_free(&p);
-    p.expected = expected;
     return right;
 }

@@ -18,7 +18,8 @@ static int64_t smaller(int64_t value, int64_t simplest, int number) {
 }
 
 /* Tries one change; takes it over if the case still fails. */
-static bool step(test_case *c, int field, int number, char *why, size_t why_bytes) {
+static bool step(test_case *c, case_run_fn *run, int field, int number, char *why,
+                 size_t why_bytes) {
     char reason[4096];
     test_case next = *c;
     int64_t *value = case_at(&next, field);
@@ -27,13 +28,13 @@ static bool step(test_case *c, int field, int number, char *why, size_t why_byte
     if (*value == before) return false;
     case_settle(&next);
     if (memcmp(&next, c, sizeof next) == 0) return false;
-    if (case_run(&next, reason, sizeof reason)) return false;
+    if (run(&next, reason, sizeof reason)) return false;
     *c = next;
     strncpy(why, reason, why_bytes - 1);
     return true;
 }
 
-test_case case_shrink(const test_case *c, char *why, size_t why_bytes) {
+test_case case_shrink(const test_case *c, case_run_fn *run, char *why, size_t why_bytes) {
     test_case best = *c;
     memset(why, 0, why_bytes);
     int runs = 0;
@@ -41,10 +42,10 @@ test_case case_shrink(const test_case *c, char *why, size_t why_bytes) {
         moved = false;
         for (int field = 1; field < case_field_count; field++) {
             for (int number = 0; number < 3; number++, runs++) {
-                moved |= step(&best, field, number, why, why_bytes);
+                moved |= step(&best, run, field, number, why, why_bytes);
             }
         }
     }
-    if (!why[0]) case_run(&best, why, why_bytes);
+    if (!why[0]) run(&best, why, why_bytes);
     return best;
 }

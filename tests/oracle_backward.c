@@ -75,15 +75,16 @@ static void find_d(backward *x, int64_t index) {
     x->d_error += (double)(o->dv + EXTRA) * (ORACLE_U * terms + ORACLE_TINY_PRODUCT);
 }
 
-/* gradient[offset + c] += factor * row[c], c < n; `roundings` of each such sum. */
+/* gradient[offset + c] += factor * row[c], c < n; `roundings` of each such sum. The sum may be made
+ * without its constant `outer`, which then multiplies what products lost by underflow. */
 static void add_row(oracle_gradient *gradient, int64_t offset, double factor, double error,
-                    const float *row, int64_t stride, int64_t n, double roundings) {
+                    double outer, const float *row, int64_t stride, int64_t n, double roundings) {
     for (int64_t c = 0; c < n; c++) {
         const double term = (double)row[c * stride];
         gradient->value[offset + c] += factor * term;
         gradient->tol[offset + c] += ORACLE_SECOND_ORDER * error * fabs(term) +
                                      roundings * ORACLE_U * fabs(factor * term) +
-                                     roundings * ORACLE_TINY_PRODUCT;
+                                     roundings * fmax(1.0, outer) * ORACLE_TINY_PRODUCT;
     }
 }
 
@@ -101,18 +102,18 @@ static void add_pair(const backward *x, int64_t index, int64_t n, double lse_err
     const double sum_error =
         dp_error + x->d_error + 2.0 * ORACLE_U * (fabs(dp) + fabs(x->d) + fabs(x->dlse));
     const double ds = p * sum;
-    const double ds_error =
-        p_error * (fabs(sum) + sum_error) + p * sum_error + 2.0 * ORACLE_U * fabs(ds);
+    const double ds_error = p_error * (fabs(sum) + sum_error) + p * sum_error +
+                            2.0 * ORACLE_U * fabs(ds) + ORACLE_TINY_PRODUCT;
     x->g->dbias.value[index * ops->k->size[2] + j] = ds;
     x->g->dbias.tol[index * ops->k->size[2] + j] = ORACLE_SECOND_ORDER * ds_error;
     const double scale = fabs(x->scale), f = r->kept[n];
-    add_row(&x->g->dq, index * head_dim, x->scale * ds, scale * ds_error,
+    add_row(&x->g->dq, index * head_dim, x->scale * ds, scale * ds_error, scale,
             oracle_element(ops->k, r->b, r->kv_head, j), ops->k->stride[3], head_dim,
             (double)(r->n + EXTRA));
-    add_row(&x->g->dk, kv * head_dim, x->scale * ds, scale * ds_error,
+    add_row(&x->g->dk, kv * head_dim, x->scale * ds, scale * ds_error, scale,
             oracle_element(ops->q, r->b, r->h, r->i), ops->q->stride[3], head_dim, x->key_terms);
-    add_row(&x->g->dv, kv * value_dim, f * p, f * (p_error + r->drop_k * ORACLE_U * p), x->dout_row,
-            x->dout->stride[3], value_dim, x->key_terms);
+    add_row(&x->g->dv, kv * value_dim, f * p, f * (p_error + r->drop_k * ORACLE_U * p), f,
+            x->dout_row, x->dout->stride[3], value_dim, x->key_terms);
 }
 
 /* ---- All rows ---- */

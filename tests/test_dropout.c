@@ -239,6 +239,22 @@ Test(pattern, of_the_caller) {
     }
 }
 
+/* ... whatever p > 0 is: the generator would drop nothing here. */
+Test(pattern, of_the_caller_counts_for_any_p) {
+    for (int path = 0; path < 2; path++) {
+        problem p;
+        problem_init(&p, (shape){1, 2, 1, 9, 40, 3, 4});
+        if (path) problem_layout(&p, OP_WEIGHTS, LAYOUT_DENSE);
+        fill_normal(&p, 12);
+        p.what.dropout = (rapt_dropout){1, 1e-11, 8, 9};
+        problem_full_keep(&p);
+        rng r = rng_make(13, 0);
+        fill_bools(&p, OP_KEEP, &r, 50);
+        expect_oracle(&p);
+        problem_free(&p);
+    }
+}
+
 Test(pattern, of_the_caller_is_broadcast) {
     const shape s = {3, 2, 1, 17, 33, 3, 5};
     const int64_t full[4] = {s.b, s.hq, s.tq, s.tk};

@@ -22,7 +22,7 @@ static rapt_tensor named(const rapt_parameter *list, int64_t count, const char *
     return (rapt_tensor){0};
 }
 
-/* Expects <golden>/<W_query|W_key|W_value>/float32_bits of three layers in the list, whose names are
+/* Expects <golden>/<W_query|W_key|W_value>/float32_bits of three layers in the list, named
  * <prefix>W_query<suffix> and so on. */
 static void expect_bits(const rapt_parameter *list, int64_t count, const char *prefix,
                         const char *suffix, const char *golden) {

@@ -83,11 +83,15 @@ Test(module_forms, parameters_may_lie_apart) {
     make(&c, s);
     OK(module_case_forward(&c, context()));
     const rapt_tensor together = dense_copy(&c.out);
-    module_case apart = c;
-    apart.m.split.key.weight = dense_copy(&c.m.split.key.weight);
-    apart.m.split.value.bias = dense_copy(&c.m.split.value.bias);
-    OK(module_case_forward(&apart, context()));
-    pool_same_bits(&apart.out, &together, __LINE__);
+    for (int part = 0; part < 6; part++) {
+        module_case apart = c;
+        rapt_linear *const layers[] = {&apart.m.split.query, &apart.m.split.key,
+                                       &apart.m.split.value};
+        rapt_tensor *moved = part < 3 ? &layers[part]->weight : &layers[part - 3]->bias;
+        *moved = dense_copy(moved);
+        OK(module_case_forward(&apart, context()));
+        pool_same_bits(&apart.out, &together, __LINE__);
+    }
     module_case_free(&c);
 }
 

@@ -26,15 +26,24 @@ static void close_encoder(encoder *e) {
     rapt_context_destroy(e->context);
 }
 
-static void print_pairs(const text_lines *text, const float *vectors, int64_t width, pair *best,
-                        int64_t most) {
-    const int64_t count = (int64_t)text->count;
-    const int64_t found = pairs_find(vectors, count, width, best, most);
-    printf("\nmost similar lines, by cosine\n");
-    for (int64_t i = 0; i < found; i++) {
-        printf("  %.3f %4d  %s\n        %4d  %s\n", (double)best[i].cosine, (int)best[i].first + 1,
-               text->line[best[i].first], (int)best[i].second + 1, text->line[best[i].second]);
+static int print_pairs(rapt_context *context, const text_lines *text, const float *vectors,
+                       int64_t width, int64_t most) {
+    pair *best = calloc((size_t)most + 1, sizeof *best);
+    int64_t found = most;
+    rapt_status status = RAPT_ERR_MEMORY;
+    if (best) { status = pairs_find(context, vectors, (int64_t)text->count, width, best, &found); }
+    if (status != RAPT_OK) {
+        fprintf(stderr, "%s %s\n", rapt_status_name(status), rapt_context_message(context));
+    } else if (found > 0) {
+        printf("\nmost similar lines, by cosine\n");
+        for (int64_t i = 0; i < found; i++) {
+            const int64_t first = best[i].first, second = best[i].second;
+            printf("  %.3f %4d  %s\n        %4d  %s\n", (double)best[i].cosine, (int)first + 1,
+                   text->line[first], (int)second + 1, text->line[second]);
+        }
     }
+    free(best);
+    return status == RAPT_OK;
 }
 
 /* Embeds all lines again and again; the fastest round counts. */
@@ -73,22 +82,24 @@ static int write_heads(encoder *e, const vocab *v, const corpus *c, const minilm
 static int run(encoder *e, const vocab *v, const text_lines *text, const minilm_options *o) {
     const model_config *config = &e->model->config;
     const int64_t count = (int64_t)text->count;
+    if (count == 0) {
+        fprintf(stderr, "minilm: the text has no line\n");
+        return 0;
+    }
     float *vectors = calloc(text->count * (size_t)config->width + 1, sizeof *vectors);
-    pair *best = calloc((size_t)o->pairs + 1, sizeof *best);
     corpus c = {0};
-    int ok = vectors && best &&
+    int ok = vectors &&
              corpus_make(&c, v, (const char *const *)text->line, count, config->longest) &&
              encoder_embed(e, c.sentence, count, o->batch, vectors) == RAPT_OK;
     if (ok) {
         printf("%d lines, %d tokens; %d layers of %d heads, %d features; instruction set %s\n",
                (int)count, (int)c.tokens, (int)config->layers, (int)config->heads,
                (int)config->width, rapt_context_isa(e->context));
-        print_pairs(text, vectors, config->width, best, o->pairs);
-        ok = (o->seconds == 0 || print_speed(e->model, &c, o, vectors)) &&
+        ok = print_pairs(e->context, text, vectors, config->width, o->pairs) &&
+             (o->seconds == 0 || print_speed(e->model, &c, o, vectors)) &&
              (!o->json || write_heads(e, v, &c, o));
     }
     corpus_free(&c);
-    free(best);
     free(vectors);
     return ok;
 }
@@ -100,8 +111,13 @@ static int run_model(const char *folder, const text_lines *text, const minilm_op
     model m = {0};
     encoder e;
     if (!open_encoder(&e, &m, 0)) { return 0; }
-    const int ok = file_path(path, folder, "vocab.txt") && vocab_load(&v, path) &&
-                   model_load(&m, e.context, folder) && run(&e, &v, text, o);
+    int ok = file_path(path, folder, "vocab.txt") && vocab_load(&v, path) &&
+             model_load(&m, e.context, folder);
+    if (ok && v.size > m.config.words) {
+        fprintf(stderr, "%s: more words than the model's %d\n", path, (int)m.config.words);
+        ok = 0;
+    }
+    ok = ok && run(&e, &v, text, o);
     model_free(&m);
     vocab_free(&v);
     close_encoder(&e);

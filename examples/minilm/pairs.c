@@ -1,30 +1,50 @@
 /* SPDX-License-Identifier: MIT
- * pairs.c: compares every vector with every other and keeps the best in order. */
+ * pairs.c: cosines of a block of vectors with all, as one product of matrices, block by block. */
 #include "pairs.h"
 
-static float dot(const float *a, const float *b, int64_t n) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) { sum += (double)a[i] * (double)b[i]; }
-    return (float)sum;
+#include <stdlib.h>
+
+enum { BLOCK = 64 };
+
+typedef struct pair_list {
+    pair *best;
+    int64_t count, most;
+} pair_list;
+
+/* Puts p in its place, if it is among the best. */
+static void insert(pair_list *list, pair p) {
+    int64_t place = list->count < list->most ? list->count : list->most - 1;
+    if (list->count == list->most && (place < 0 || p.cosine <= list->best[place].cosine)) {
+        return;
+    }
+    for (; place > 0 && list->best[place - 1].cosine < p.cosine; place--) {
+        list->best[place] = list->best[place - 1];
+    }
+    list->best[place] = p;
+    list->count += list->count < list->most;
 }
 
-/* Puts p in its place among best[count], which is full at `most`. Returns the new count. */
-static int64_t insert(pair *best, int64_t count, int64_t most, pair p) {
-    int64_t place = count;
-    while (place > 0 && best[place - 1].cosine < p.cosine) { place--; }
-    if (place == most) { return count; }
-    for (int64_t i = count < most ? count : most - 1; i > place; i--) { best[i] = best[i - 1]; }
-    best[place] = p;
-    return count < most ? count + 1 : most;
-}
-
-int64_t pairs_find(const float *vectors, int64_t count, int64_t width, pair *best, int64_t most) {
-    int64_t found = 0;
-    for (int64_t i = 0; i < count; i++) {
-        for (int64_t j = i + 1; j < count; j++) {
-            const float cosine = dot(vectors + i * width, vectors + j * width, width);
-            found = insert(best, found, most, (pair){i, j, cosine});
+rapt_status pairs_find(rapt_context *context, const float *vectors, int64_t count, int64_t width,
+                       pair *best, int64_t *found) {
+    pair_list list = {best, 0, *found};
+    const rapt_tensor all = rapt_tensor_2d(RAPT_F32, vectors, count, width);
+    const rapt_tensor turned = rapt_tensor_transpose(all);
+    const rapt_matmul what = {0};
+    float *cosines = malloc((size_t)(BLOCK * count + 1) * sizeof *cosines);
+    rapt_status status = cosines ? RAPT_OK : RAPT_ERR_MEMORY;
+    for (int64_t begin = 0; begin < count && status == RAPT_OK; begin += BLOCK) {
+        const int64_t rows = BLOCK < count - begin ? BLOCK : count - begin;
+        const rapt_tensor some = rapt_tensor_slice(all, 0, begin, rows);
+        const rapt_tensor out = rapt_tensor_2d(RAPT_F32, cosines, rows, count);
+        const rapt_matmul_operands operands = {.a = &some, .b = &turned, .c = &out};
+        status = rapt_matmul_run(context, &what, &operands);
+        for (int64_t i = 0; i < rows && status == RAPT_OK; i++) {
+            for (int64_t j = begin + i + 1; j < count; j++) {
+                insert(&list, (pair){begin + i, j, cosines[i * count + j]});
+            }
         }
     }
-    return found;
+    free(cosines);
+    *found = list.count;
+    return status;
 }

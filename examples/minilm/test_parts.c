@@ -96,14 +96,36 @@ static void test_norm_and_pool(void) {
            "the pooled vector has unit length and the mean's direction");
 }
 
+/* More vectors than a block of pairs.c: points on a circle, at angles that are known. */
 static void test_pairs(void) {
-    const float vectors[4][2] = {{1, 0}, {0, 1}, {0.6f, 0.8f}, {0.8f, 0.6f}};
-    pair best[6];
-    expect(pairs_find(vectors[0], 4, 2, best, 6) == 6 && best[0].first == 2 &&
-               best[0].second == 3 && best[5].first == 0 && best[5].second == 1,
-           "all pairs, most similar first");
-    expect(pairs_find(vectors[0], 4, 2, best, 2) == 2 && best[0].first == 2, "the best two");
-    expect(pairs_find(vectors[0], 1, 2, best, 2) == 0, "one vector has no pair");
+    enum { COUNT = 150, MOST = COUNT * (COUNT - 1) / 2 };
+    static float vectors[COUNT][2];
+    static pair best[MOST];
+    int64_t found = MOST, none = 5, few = 2;
+    rapt_context *context = NULL;
+    for (int i = 0; i < COUNT; i++) {
+        const double angle = 1e-4 * i * i; /* neighbours are closest at the beginning */
+        vectors[i][0] = (float)cos(angle);
+        vectors[i][1] = (float)sin(angle);
+    }
+    int ok = rapt_context_create(&context, NULL) == RAPT_OK &&
+             pairs_find(context, vectors[0], COUNT, 2, best, &found) == RAPT_OK && found == MOST;
+    for (int64_t i = 0; ok && i < MOST; i++) {
+        const double difference =
+            1e-4 * (double)(best[i].second * best[i].second - best[i].first * best[i].first);
+        ok = best[i].first < best[i].second &&
+             fabs((double)best[i].cosine - cos(difference)) <= 1e-6 &&
+             (i == 0 || best[i].cosine <= best[i - 1].cosine);
+    }
+    expect(ok, "all pairs, most similar first");
+    const pair last = best[MOST - 1];
+    expect(last.first == 0 && last.second == COUNT - 1, "the least similar pair");
+    expect(pairs_find(context, vectors[60], COUNT - 60, 2, best, &few) == RAPT_OK && few == 2 &&
+               best[0].first == 0 && best[0].second == 1,
+           "the best two");
+    expect(pairs_find(context, vectors[0], 1, 2, best, &none) == RAPT_OK && none == 0,
+           "one vector has no pair");
+    rapt_context_destroy(context);
 }
 
 int main(int argc, char **argv) {

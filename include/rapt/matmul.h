@@ -39,10 +39,12 @@ typedef struct rapt_matmul_operands {
  * Shapes    leading axes of A and B broadcast to those of C: aligned to the right, each of the same
  *           size or 1 (or absent). M, N, K and the batch may be 0; K = 0: C = beta C + bias.
  * Memory    any strides, 0 and negative ones included. Fastest when the last axis of C has stride
- *           1. C shares no element with A, B or bias (RAPT_ERR_OVERLAP).
- * Numerics  f32, fused multiply-add but for `scalar`, each element one sum over k in blocks of a
- *           fixed size; bitwise the same for any thread count and inside a larger batch. NaN and
- *           infinity reach exactly the elements whose row of A or column of B holds them.
+ *           1. C shares no element with A, B or bias (RAPT_ERR_OVERLAP). Scratch: at most 8 MB for
+ *           packed parts of B, and 1 MB per thread.
+ * Numerics  f32, fused multiply-add but for `scalar`; each element one sum over k in order, in even
+ *           blocks of at most 1024 that are added up; bitwise the same for any thread count and
+ *           inside a larger batch. NaN and infinity reach exactly the elements whose row of A or
+ *           column of B holds them.
  * Threads   over tiles of C and the batch.
  * Errors    RAPT_ERR_ARGUMENT, RAPT_ERR_DTYPE, RAPT_ERR_SHAPE, RAPT_ERR_OVERLAP, RAPT_ERR_MEMORY,
  *           RAPT_ERR_SCRATCH. Nothing is written then. */

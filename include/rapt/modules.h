@@ -9,15 +9,22 @@
  *                     split: one projection for each role, cut into heads; output projection
  *
  * A module is a plain struct: init makes its parameters, forward computes, free gives its memory
- * back. Parameters are tensors for the caller to read, copy and replace through `data`. A module
- * has no state but these, and no generator of its own.
+ * back. Parameters are tensors for the caller to read, copy and overwrite through `data` (free
+ * gives back the memory that init got: do not point `data` elsewhere in the struct that is freed).
+ * A module has no state but these, and no generator of its own.
  *
  * Every *_init zeroes the struct first, so that free is safe after any error; allocates with the
  * context's allocator; draws PyTorch's default initialisation from `generator` in PyTorch's order,
  * or, with a null generator, sets all parameters to zero. The context must outlive the module.
  * Errors of init: RAPT_ERR_ARGUMENT, RAPT_ERR_SHAPE (sizes < 1 or too large, d_out not divisible by
- * heads), RAPT_ERR_MEMORY. Errors of forward: those of rapt_attention_forward, and RAPT_ERR_SHAPE
- * for a sequence beyond context_length. Nothing is written, and nothing drawn, then. */
+ * heads), RAPT_ERR_MEMORY. Errors of forward: those of rapt_attention_forward, RAPT_ERR_SHAPE for a
+ * sequence beyond context_length, and RAPT_ERR_ARGUMENT for sources that a module does not take.
+ * Nothing is written, and nothing drawn, then.
+ *
+ * What attention.h says of visibility, empty rows, sizes of 0, NaN, strides, threads and bits holds
+ * for forward. `out` and `weights` share no element with each other, an input or a parameter.
+ * Memory: one piece of the context's scratch, a few times x (for about 1024 tokens at a time, but
+ * for Philox dropout), and what the call's members name. */
 #ifndef RAPT_MODULES_H
 #define RAPT_MODULES_H
 
@@ -60,7 +67,7 @@ typedef struct rapt_module_call {
 
     /* Cross-attention (split only): keys from one sequence, values from one of the same length;
      * value_source null = key_source. Rank as x. */
-    const rapt_tensor *key_source;   /* in, f32 [B, S, key_dim] */
+    const rapt_tensor *key_source;   /* in, f32 [B, S, key_dim]; S: any number */
     const rapt_tensor *value_source; /* in, f32 [B, S, value_dim] */
 
     /* As in rapt_attention_operands, for the shape [B, heads, T, S]. */
@@ -155,12 +162,13 @@ RAPT_API rapt_status rapt_self_v2_from_v1(rapt_self_v2 *to, const rapt_self_v1 *
 typedef enum rapt_mask_route {
     RAPT_MASK_BEFORE_SOFTMAX = 0, /* scores -inf, then softmax: the fused path */
     RAPT_MASK_AFTER_SOFTMAX = 1   /* softmax, zero, renormalise: the text's first way, for teaching;
-                                     memory O(B T S) */
+                                     memory O(B T S). The future takes part in the first softmax:
+                                     NaN there, or scores some 87 above all others, reach the row */
 } rapt_mask_route;
 
 typedef struct rapt_causal_config {
     int64_t d_in, d_out;
-    int64_t context_length; /* longest sequence */
+    int64_t context_length; /* longest sequence; >= 1 */
     double dropout;         /* 0 .. 1 */
     int32_t qkv_bias;       /* 0 or 1 */
     rapt_mask_route route;
@@ -183,7 +191,8 @@ RAPT_API void rapt_causal_free(rapt_causal_attention *module);
 typedef struct rapt_stacked {
     rapt_context *context;
     int64_t heads;
-    rapt_causal_attention *head; /* [heads] */
+    rapt_causal_attention *head; /* [heads], in one block of memory: not to be freed one by one; the
+                                    configuration is that of head 0 */
 } rapt_stacked;
 
 RAPT_API rapt_status rapt_stacked_init(rapt_context *context, rapt_stacked *module,
@@ -197,14 +206,14 @@ RAPT_API void rapt_stacked_free(rapt_stacked *module);
  * 1/sqrt(head_dim), output projection. ---- */
 typedef struct rapt_split_config {
     int64_t d_in, d_out;
-    int64_t context_length; /* longest sequence; 0: no limit */
+    int64_t context_length; /* longest sequence, key sources included; 0: no limit */
     int64_t heads;          /* divides d_out */
     double dropout;         /* 0 .. 1 */
     int32_t qkv_bias;       /* 0 or 1 */
 
     int32_t no_out_bias; /* 1: the output projection has no bias */
     int32_t no_out_proj; /* 1: no output projection: what stacking computes */
-    int32_t not_causal;  /* 1: every query sees every key */
+    int32_t not_causal;  /* 1: every query sees every key; 0: those up to its own index */
     int64_t key_dim;     /* features of key_source; 0 = d_in */
     int64_t value_dim;   /* features of value_source; 0 = d_in */
 } rapt_split_config;
