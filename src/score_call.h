@@ -22,7 +22,8 @@ rapt_status rapti_score_additive(rapt_context *context, const rapt_score *score,
                                  const rapt_tensor *q, const rapt_tensor *k,
                                  const rapt_tensor *scores);
 
-/* Projections to units as two steps: queries to [B, Hq, Tq, U], keys, turned, to [B, Hkv, U, Tk]. */
+/* Projections to units as two steps: queries to [B, Hq, Tq, U]; keys, turned, to [B, Hkv, U, Tk].
+ */
 rapt_status rapti_score_project(rapti_steps *steps, const rapt_score *score, const rapt_tensor *q,
                                 const rapt_tensor *k, const rapt_tensor *q_units,
                                 const rapt_tensor *k_units);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * kernel_checks_additive.c: additive scores, S[i][j] = sum_u v[u] tanh(Q[i,u] + K[u][j]), against
- * double precision over all edges of vectors, and bit by bit against tiles of other sizes; and their
- * gradients. */
+ * double precision over all edges of vectors, and bit by bit against tiles of other sizes; and
+ * their gradients. */
 #include "kernel_checks.h"
 
 #include "kernel_tools.h"
