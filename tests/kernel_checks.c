@@ -32,6 +32,7 @@ const kernel_check kernel_checks[] = {
     {"apply_keep", check_apply_keep},
     {"scatter_lanes", check_scatter_lanes},
     {"row_dot, row_gradient, gradient_columns, lane_dots, lane_gradient", check_softmax_gradients},
+    {"additive_gradients", check_additive_gradients},
     {"exp_nonpositive", check_exp_nonpositive},
     {"exp", check_exp},
     {0},

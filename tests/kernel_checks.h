@@ -14,6 +14,7 @@ typedef int kernel_check_fn(const rapti_kernels *k, FILE *log);
 
 kernel_check_fn check_table; /* the table itself */
 kernel_check_fn check_sum_rows;
+kernel_check_fn check_additive_gradients;
 kernel_check_fn check_additive_scores;
 kernel_check_fn check_all_finite;
 kernel_check_fn check_apply_bias;
