@@ -24,6 +24,7 @@ enum { RAPTI_PREFETCH_LISTS = 6 };
 
 typedef struct rapti_prefetch {
     rapti_prefetch_rows list[RAPTI_PREFETCH_LISTS]; /* in order; an empty list has next == count */
+    int64_t per_tile;                               /* rows with each tile of a product */
 } rapti_prefetch;
 
 /* C[i][j] = sum_k A[i,k] * B[k][j], i < rows, k < inner, j < vectors * lanes. */

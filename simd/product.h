@@ -6,7 +6,7 @@
 #include "common.h"
 #include "kernels.h"
 
-enum { LINE_FLOATS = 16, PREFETCH_ROWS_PER_TILE = 6 };
+enum { LINE_FLOATS = 16 };
 
 /* One tile: rows x vectors accumulators. Literal sizes and full unrolling keep them in registers.
  * Prefetch: without `add`, A streams (keys of K): the first line of the next tile's rows, from
@@ -64,8 +64,7 @@ RAPTI_NOINLINE void prefetch_some(rapti_prefetch *prefetch) {
         rapti_prefetch_rows *w = &prefetch->list[n];
         const int64_t left = w->count - w->next;
         if (left <= 0) { continue; }
-        const int64_t past =
-            w->next + (left < PREFETCH_ROWS_PER_TILE ? left : PREFETCH_ROWS_PER_TILE);
+        const int64_t past = w->next + (left < prefetch->per_tile ? left : prefetch->per_tile);
         for (; w->next < past; w->next++) { prefetch_row(w->row[w->next], w->floats); }
         return;
     }
