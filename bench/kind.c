@@ -6,7 +6,8 @@
 #include <string.h>
 
 static const bench_kind *const kinds[] = {&bench_kind_forward, &bench_kind_backward,
-                                          &bench_kind_textbook, &bench_kind_matmul};
+                                          &bench_kind_textbook, &bench_kind_matmul,
+                                          &bench_kind_module};
 
 const bench_kind *bench_kind_of(const char *name, const char **rest) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {

@@ -41,7 +41,7 @@ typedef struct bench_kind {
 } bench_kind;
 
 extern const bench_kind bench_kind_forward, bench_kind_backward, bench_kind_textbook,
-    bench_kind_matmul;
+    bench_kind_matmul, bench_kind_module;
 
 /* The kind whose prefix a name has, and what follows the prefix; null: no kind takes the name. */
 const bench_kind *bench_kind_of(const char *name, const char **rest);

@@ -33,6 +33,11 @@ src_headers=$(cd src && printf '%s\n' *.h | sed 's/\./\\./g' | paste -sd'|')
 forbid "simd/ never includes headers of src/:" \
     "$(grep_in "$(include_of "${src_headers:-none}")|#[[:space:]]*include.*src/" simd/*.[ch])"
 
+forbid "src/safetensors uses the public headers of rapt only, and alone uses Jansson:" \
+    "$(grep_in '#[[:space:]]*include[[:space:]]*"\.\.' src/safetensors/*.[ch])$(
+        grep_in "$(include_of "${src_headers:-none}")" src/safetensors/*.[ch])$(
+        grep_in "$(include_of 'jansson\.h')" "${library[@]}" | grep -v '^src/safetensors/' || true)"
+
 forbid "No #if on an instruction set outside simd/vec_*.h, src/cpu.c and src/dispatch.c:" \
     "$(grep_in '^[[:space:]]*#[[:space:]]*(if|ifdef|ifndef|elif).*(__AVX|__SSE|__FMA|__F16C|__ARM|__aarch64__|__x86_64__|RAPT_HAVE_)' \
         "${library[@]}" | grep -vE '^(simd/vec_[a-z0-9]*\.h|src/(cpu|dispatch)\.c):' || true)"

@@ -1,20 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Installs the Debian packages that are missing. Usage: install_deps.sh [build] [test] [check]
+# Installs the Debian packages that are missing. Usage:
+# install_deps.sh [build] [test] [model] [check]
 #   build   compiler, CMake, SLEEF, and what draws the pictures      (always)
 #   test    Criterion and what the packaging test uses
+#   model   pip, for scripts/fetch_minilm.sh
 #   check   Clang, clang-format and the AArch64 cross tools          (for .ci/run)
 set -euo pipefail
 
 packages=(gcc libc6-dev cmake ninja-build pkg-config libsleef-dev libpopt-dev libjansson-dev
-    python3 python3-matplotlib)
+    libutf8proc-dev python3 python3-matplotlib)
 for group in "$@"; do
     case $group in
         build) ;;
         test) packages+=(libcriterion-dev g++ binutils) ;;
         check) packages+=(clang clang-format libomp-dev gcc-aarch64-linux-gnu libc6-dev-arm64-cross
             qemu-user) ;;
-        *) echo "usage: ${0##*/} [build] [test] [check]" >&2 && exit 2 ;;
+        model) packages+=(python3-pip) ;;
+        *) echo "usage: ${0##*/} [build] [test] [model] [check]" >&2 && exit 2 ;;
     esac
 done
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # From a fresh Debian 12 to results: installs what is missing, builds, sends a six-token sentence
-# through causal attention (the numbers beside the book's), then verifies and times attention of
-# GPT-2 small's size, with thread scaling measured here and predicted beyond. Tables and pictures
-# go to build/figures.
+# through the four passes of the chapter (the numbers beside the book's, the weights as pictures) and
+# sentences through a pretrained model (84 MB, fetched once), then verifies and times attention of
+# GPT-2 small's size, with thread scaling measured here and predicted beyond. Tables and pictures go
+# to build/figures.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-scripts/install_deps.sh build
+scripts/install_deps.sh build model
 mkdir -p build
 cmake -S . -B build/release -G Ninja -DCMAKE_BUILD_TYPE=Release -DRAPT_BUILD_TESTS=OFF >build/cmake.log
 cmake --build build/release
@@ -18,7 +19,19 @@ figures=build/figures
 mkdir -p "$figures"
 
 echo
-build/release/examples/sentence
+build/release/examples/passes --json "$figures/passes.json"
+/usr/bin/python3 scripts/plot_passes.py "$figures/passes.json" --out "$figures/passes"
+echo "picture: $figures/passes.png and .svg"
+
+echo
+echo "A pretrained sentence encoder, all-MiniLM-L6-v2"
+if scripts/fetch_minilm.sh; then
+    build/release/examples/minilm/minilm --json "$figures/minilm_heads.json"
+    /usr/bin/python3 scripts/plot_heads.py "$figures/minilm_heads.json" --out "$figures/minilm_heads"
+    echo "picture: $figures/minilm_heads.png and .svg"
+else
+    echo "the model could not be fetched: going on without it"
+fi
 
 echo
 echo "Attention of GPT-2 small's size, verified, then timed; a textbook loop beside it"

@@ -12,6 +12,12 @@
 /* No row has more lanes, no group more lane vectors. */
 enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
 
+/* Sums of exponentials run over blocks of this many vectors, then over so many blocks: a chunk. */
+enum { RAPTI_SUM_VECTORS = 64, RAPTI_SUM_BLOCKS = 64 };
+
+/* Columns pass through scratch in strips of so many (or fewer, whole vectors), and so many keys. */
+enum { RAPTI_STRIP_COLUMNS = 64, RAPTI_STRIP_KEYS = 2048 };
+
 /* Rows of memory that will be used soon: with every tile that they compute, products prefetch some
  * of them into the second cache level. `next` counts those already asked for. */
 typedef struct rapti_prefetch_rows {
@@ -38,6 +44,11 @@ typedef struct rapti_product {
     const float *factor; /* product_add: one number per row */
     int64_t rows, inner, vectors;
     rapti_prefetch *prefetch; /* null = none */
+
+    /* product: memory that will be used soon. It asks for all of it, evenly while it runs, into the
+     * second cache level. 0 bytes = none. */
+    const void *stream;
+    int64_t stream_bytes;
 } rapti_product;
 
 /* The running state of the online softmax, one number per query. */
@@ -75,6 +86,26 @@ typedef struct rapti_gradient {
     int hides;                /* 0: no score is that of a hidden key */
     const float *lse, *delta; /* one number per lane; lse is not -inf */
 } rapti_gradient;
+
+/* S[i][j] = sum_u v[u] * tanh(Q[i,u] + K[u][j]), i < queries, j < keys, u < units. */
+typedef struct rapti_additive {
+    const float *q; /* Q[i,u] at q[i * q_row + u] */
+    int64_t q_row;
+    const float *k; /* K[u][j] at k[u * k_unit + j] */
+    int64_t k_unit;
+    const float *v;
+    int64_t units, queries, keys;
+    float *s; /* S[i][j] at s[i * s_row + j] */
+    int64_t s_row;
+} rapti_additive;
+
+/* Element k of column c: of a softmax's result at y[k * y_k + c], of its gradient at
+ * dy[k * dy_k + c], of the gradient of its input at dx[k * dx_k + c]; k < n, c < columns. */
+typedef struct rapti_softmax_columns {
+    const float *y, *dy;
+    float *dx; /* may be dy */
+    int64_t y_k, dy_k, dx_k, n, columns;
+} rapti_softmax_columns;
 
 typedef struct rapti_kernels {
     const char *isa;
@@ -141,9 +172,16 @@ typedef struct rapti_kernels {
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
 
-    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; both are 0 where
-     * a hidden score is -inf, and for the other keys of [from, to). */
+    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; both are 0
+     * where a hidden score is -inf, and for the other keys of [from, to). */
     void (*softmax_gradient)(const rapti_gradient *g);
+
+    /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of
+     * P * X where P is not 0; and X = P * (factor * X - shift), 0 where P is 0. */
+    void (*lane_dots)(const float *p, const float *x, int64_t ld, int64_t from, int64_t to,
+                      float *dots);
+    void (*lane_gradient)(const float *p, float *x, int64_t ld, int64_t from, int64_t to,
+                          float factor, const float *shift);
 
     /* gather_lanes of a with scale 1, and dots[lane] = sum_c a[lane][c * a_stride] *
      * b[lane][c * b_stride], c < size, in that order. */
@@ -165,8 +203,45 @@ typedef struct rapti_kernels {
     void (*pack_rows)(const float *rows, int64_t row, int64_t column, int64_t count, int64_t size,
                       float *packed, int64_t ld);
 
+    /* sum[c] += sum over r < count of rows[r * row + c], c < size, in order of r. `sum` has whole
+     * vectors, of which elements past `size` keep their values (but -0 may become 0). */
+    void (*sum_rows)(const float *rows, int64_t row, int64_t count, int64_t size, float *sum);
+
     /* 1 if all of rows[r * row + c], c < vectors * lanes, are finite. */
     int (*all_finite)(const float *rows, int64_t row, int64_t count, int64_t vectors);
+
+    /* Additive scores. Sums run over u in order, whatever else is in the tile. */
+    void (*additive_scores)(const rapti_additive *a);
+
+    /* The largest of x[i], i < n, and of the lowest float; NaN if one is. */
+    float (*row_max)(const float *x, int64_t n);
+
+    /* The sum of exp(x[i] - shift), i < n: that of a whole row is the sum, in order, of those of
+     * its chunks of RAPTI_SUM_BLOCKS * RAPTI_SUM_VECTORS * lanes elements, the last one shorter. */
+    float (*row_sum_exp)(const float *x, int64_t n, float shift);
+
+    /* out[i] = exp(x[i] - shift) * factor, and 0 where x[i] is -inf. `out` may be `x`. */
+    void (*row_exp)(const float *x, int64_t n, float shift, float factor, float *out);
+
+    /* out[i] = exp(x[i] - max) * (1 / sum) with row_max and row_sum_exp; zeros if the sum is 0;
+     * NaN, but 0 where x[i] is -inf, if an element is NaN or +inf. `out` may be `x`. */
+    void (*softmax_row)(const float *x, int64_t n, float *out);
+
+    /* The same, bit by bit, down each column: element k of column c at in[k * in_k + c], k < n,
+     * c < columns. `out` may be `in`. scratch: RAPTI_STRIP_COLUMNS floats for each of
+     * min(n, RAPTI_STRIP_KEYS) keys. */
+    void (*softmax_columns)(const float *in, int64_t in_k, float *out, int64_t out_k, int64_t n,
+                            int64_t columns, float *scratch);
+
+    /* sum of y[i] * dy[i] over i < n where y[i] is not 0; of a long row, by chunks as row_sum_exp.
+     */
+    float (*row_dot)(const float *y, const float *dy, int64_t n);
+
+    /* dx[i] = y[i] * (dy[i] - dot), and 0 where y[i] is 0. `dx` may be `dy`. */
+    void (*row_gradient)(const float *y, const float *dy, int64_t n, float dot, float *dx);
+
+    /* The same, bit by bit, down each column. */
+    void (*gradient_columns)(const rapti_softmax_columns *s);
 
     /* y[i] = exp(x[i]), i < n: the word of the fused kernels (x <= 0 only), and SLEEF's. */
     void (*exp_nonpositive)(const float *x, float *y, int64_t n);

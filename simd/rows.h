@@ -40,6 +40,33 @@ static void pack_rows(const float *rows, int64_t row, int64_t column, int64_t co
     }
 }
 
+/* A few columns of vectors at a time: their sums stay in registers over all rows. */
+RAPTI_INLINE void sum_vectors(const float *rows, int64_t row, int64_t count, float *sum,
+                              const int vectors) {
+    vf acc[8];
+    RAPTI_UNROLL(8) for (int v = 0; v < vectors; v++) { acc[v] = vf_load(sum + v * VEC_LANES); }
+    for (int64_t r = 0; r < count; r++, rows += row) {
+        RAPTI_UNROLL(8) for (int v = 0; v < vectors; v++) {
+            acc[v] = vf_add(acc[v], vf_load(rows + v * VEC_LANES));
+        }
+    }
+    RAPTI_UNROLL(8) for (int v = 0; v < vectors; v++) { vf_store(sum + v * VEC_LANES, acc[v]); }
+}
+
+static void sum_rows(const float *rows, int64_t row, int64_t count, int64_t size, float *sum) {
+    int64_t c = 0;
+    for (; c + 8 * VEC_LANES <= size; c += 8 * VEC_LANES) {
+        sum_vectors(rows + c, row, count, sum + c, 8);
+    }
+    for (; c + VEC_LANES <= size; c += VEC_LANES) { sum_vectors(rows + c, row, count, sum + c, 1); }
+    if (c == size) { return; }
+    vf acc = vf_load(sum + c);
+    for (int64_t r = 0; r < count; r++) {
+        acc = vf_add(acc, vf_load_n(rows + r * row + c, (int)(size - c)));
+    }
+    vf_store(sum + c, acc);
+}
+
 /* x * 0 is 0 for finite x and NaN otherwise, and NaN stays in a sum */
 static int all_finite(const float *rows, int64_t row, int64_t count, int64_t vectors) {
     vf even = vf_zero(), odd = vf_zero();
@@ -77,7 +104,7 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
     }
 }
 
-/* One vector of C. Strided elements go through a vector, so that every layout gets the same bits. */
+/* One vector of C. Strided elements go through a vector, so that all layouts get the same bits. */
 RAPTI_INLINE void finish_vector(const rapti_product_end *e, const float *sum, float *c, int n,
                                 const float *bias) {
     float strided[VEC_LANES] = {0};

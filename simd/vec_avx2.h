@@ -54,7 +54,7 @@ RAPTI_INLINE vi vi_set1(int32_t x) { return _mm256_set1_epi32(x); }
 RAPTI_INLINE vi vi_load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 RAPTI_INLINE vm vi_gt(vi a, vi b) { return _mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b)); }
 
-RAPTI_INLINE vw vw_set1(uint32_t x) { return _mm256_set1_epi64x((long long)x); }
+RAPTI_INLINE vw vw_set1(uint32_t x) { return _mm256_set1_epi32((int)x); }
 RAPTI_INLINE vw vi_even(vi x) { return x; }
 RAPTI_INLINE vw vi_odd(vi x) { return _mm256_srli_epi64(x, 32); }
 RAPTI_INLINE vi vi_join(vw even, vw odd) {
@@ -78,6 +78,7 @@ RAPTI_INLINE void vec_prefetch_l2(const float *p) { _mm_prefetch((const char *)p
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf8_u10avx2(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf8_u10avx2(x); }
+RAPTI_INLINE vf vf_tanh(vf x) { return Sleef_tanhf8_u10avx2(x); }
 
 /* r[i] lane j <-> r[j] lane i: pairs, quads, then 128-bit halves */
 RAPTI_INLINE void vf_transpose(vf r[8]) {

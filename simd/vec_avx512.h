@@ -54,7 +54,7 @@ RAPTI_INLINE vi vi_set1(int32_t x) { return _mm512_set1_epi32(x); }
 RAPTI_INLINE vi vi_load(const int32_t *p) { return _mm512_loadu_si512(p); }
 RAPTI_INLINE vm vi_gt(vi a, vi b) { return _mm512_cmpgt_epi32_mask(a, b); }
 
-RAPTI_INLINE vw vw_set1(uint32_t x) { return _mm512_set1_epi64((long long)x); }
+RAPTI_INLINE vw vw_set1(uint32_t x) { return _mm512_set1_epi32((int)x); }
 RAPTI_INLINE vw vi_even(vi x) { return x; }
 RAPTI_INLINE vw vi_odd(vi x) { return _mm512_srli_epi64(x, 32); }
 RAPTI_INLINE vi vi_join(vw even, vw odd) {
@@ -62,7 +62,7 @@ RAPTI_INLINE vi vi_join(vw even, vw odd) {
 }
 RAPTI_INLINE vw vw_mul(vw a, vw b) { return _mm512_mul_epu32(a, b); }
 RAPTI_INLINE vw vw_high(vw x) { return _mm512_srli_epi64(x, 32); }
-RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) { return _mm512_ternarylogic_epi64(a, b, c, 0x96); }
+RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) { return _mm512_ternarylogic_epi32(a, b, c, 0x96); }
 
 /* 2^k where the low bits of x's representation hold k + 127 */
 RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
@@ -78,6 +78,7 @@ RAPTI_INLINE void vec_prefetch_l2(const float *p) { _mm_prefetch((const char *)p
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf16_u10avx512f(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf16_u10avx512f(x); }
+RAPTI_INLINE vf vf_tanh(vf x) { return Sleef_tanhf16_u10avx512f(x); }
 
 /* r[i] lane j <-> r[j] lane i: pairs, quads, then 128-bit quarters */
 RAPTI_INLINE void vf_transpose(vf r[16]) {

@@ -98,6 +98,7 @@ RAPTI_INLINE void vec_prefetch_l2(const float *p) { __builtin_prefetch(p, 0, 2);
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf4_u10advsimd(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf4_u10advsimd(x); }
+RAPTI_INLINE vf vf_tanh(vf x) { return Sleef_tanhf4_u10advsimd(x); }
 
 /* r[i] lane j <-> r[j] lane i: pairs, then 64-bit halves */
 RAPTI_INLINE void vf_transpose(vf r[4]) {

@@ -177,6 +177,10 @@ RAPTI_INLINE vf vf_log(vf x) {
     EACH_LANE x.lane[lane] = Sleef_logf_u10(x.lane[lane]);
     return x;
 }
+RAPTI_INLINE vf vf_tanh(vf x) {
+    EACH_LANE x.lane[lane] = Sleef_tanhf_u10(x.lane[lane]);
+    return x;
+}
 
 RAPTI_INLINE void vf_transpose(vf r[VEC_LANES]) {
     for (int i = 0; i < VEC_LANES; i++) {

@@ -150,7 +150,7 @@ static rapt_status set_dropout(rapt_context *context, const rapt_dropout *d, rap
     if (!d->training || d->p == 0.0) { return RAPT_OK; }
     const int64_t limit = INT64_C(1) << 32;
     if (!p->keep.data &&
-        (p->queries > limit || p->keys / 4 >= limit || (p->heads && p->batch > limit / p->heads))) {
+        (p->queries > limit || p->keys > 4 * limit || (p->heads && p->batch > limit / p->heads))) {
         return rapti_fail(context, RAPT_ERR_SHAPE,
                           "dropout: %lld x %lld heads, %lld queries, %lld keys, at most 2^32 heads "
                           "and queries and 2^34 keys",
@@ -169,7 +169,7 @@ static rapt_status set_dropout(rapt_context *context, const rapt_dropout *d, rap
 /* `written` must not overlap itself or any operand; it may be `in_place`, seen the same way. */
 static rapt_status check_overlap(rapt_context *context, const char *name,
                                  const rapt_tensor *written, const rapt_attention_operands *o,
-                                 const rapt_tensor *in_place) {
+                                 const char *weights_name, const rapt_tensor *in_place) {
     if (rapti_tensor_overlaps_itself(written)) {
         return rapti_fail(
             context, RAPT_ERR_OVERLAP,
@@ -185,7 +185,7 @@ static rapt_status check_overlap(rapt_context *context, const char *name,
     } other[] = {
         {"q", o->q, NULL},       {"k", o->k, NULL},       {"v", o->v, NULL},
         {"mask", o->mask, NULL}, {"bias", o->bias, NULL}, {"key_lengths", o->key_lengths, NULL},
-        {"keep", o->keep, NULL}, {"lse", o->lse, o->lse}, {"weights", o->weights, o->weights}};
+        {"keep", o->keep, NULL}, {"lse", o->lse, o->lse}, {weights_name, o->weights, o->weights}};
     for (size_t i = 0; i < sizeof other / sizeof other[0]; i++) {
         const rapt_tensor *t = other[i].tensor;
         if (!t || written == other[i].written_as || !t->data || !written->data ||
@@ -225,12 +225,12 @@ rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *w
     if (status == RAPT_OK) { status = set_dropout(context, &what->dropout, p); }
     if (status == RAPT_OK) { status = check_key_lengths(context, o->key_lengths, p); }
     if (status == RAPT_OK && !(kind & RAPTI_BACKWARD)) {
-        status = check_overlap(context, "out", o->out, o, o->q);
+        status = check_overlap(context, "out", o->out, o, weights_name, o->q);
         if (status == RAPT_OK && o->lse) {
-            status = check_overlap(context, "lse", o->lse, o, NULL);
+            status = check_overlap(context, "lse", o->lse, o, weights_name, NULL);
         }
         if (status == RAPT_OK && o->weights) {
-            status = check_overlap(context, weights_name, o->weights, o, NULL);
+            status = check_overlap(context, weights_name, o->weights, o, weights_name, NULL);
         }
     }
     if (status != RAPT_OK) { return status; }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * backward_bias.c: the gradient of the bias: dS itself, or its sums over the axes that the bias
- * broadcasts. Sums over keys and over queries are made by products with ones, whose result stands in
- * every lane of a vector; sums over heads and batch items by adding to the same elements in turn
+ * broadcasts. Sums over keys and over queries are made by products with ones, whose result stands
+ * in every lane of a vector; sums over heads and batch items by adding to the same elements in turn
  * (backward.h: chains). */
 #include "backward_cell.h"
 

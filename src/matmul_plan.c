@@ -4,8 +4,7 @@
 #include "matmul.h"
 
 enum {
-    SPAN = 4096,           /* indices k that are packed at a time */
-    BLOCK = 256,           /* most indices k that a tile sums in registers */
+    BLOCK = 1024,          /* most indices k that a tile sums in registers */
     ROWS_FLOATS = 1 << 17, /* rows of A that stay in the second cache level over a task's panels */
     LEAST_ROWS = 48,       /* per task: fewer do not pay for reading the packed panels */
     MOST_ROWS = 480,
@@ -19,21 +18,17 @@ static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* ---- Ranges of k ---- */
+static int64_t blocks(const rapti_matmul_problem *p) { return most(divide_up(p->inner, BLOCK), 1); }
 
-rapti_matmul_range rapti_matmul_span(const rapti_matmul_problem *p, int64_t span) {
-    return (rapti_matmul_range){span * SPAN, least((span + 1) * SPAN, p->inner)};
+/* Even sizes: a last block of a few indices would cost as much as a full one. */
+rapti_matmul_range rapti_matmul_block(const rapti_matmul_problem *p, int64_t block) {
+    const int64_t size = divide_up(p->inner, blocks(p)), begin = block * size;
+    return (rapti_matmul_range){least(begin, p->inner), least(begin + size, p->inner)};
 }
 
-int64_t rapti_matmul_blocks(rapti_matmul_range span) {
-    return most(divide_up(span.end - span.begin, BLOCK), 1);
-}
-
-/* Blocks of even sizes: a last one of a few indices would cost as much as a full one. */
-rapti_matmul_range rapti_matmul_block(rapti_matmul_range span, int64_t block) {
-    const int64_t size = divide_up(span.end - span.begin, rapti_matmul_blocks(span));
-    const int64_t begin = span.begin + block * size;
-    return (rapti_matmul_range){least(begin, span.end), least(begin + size, span.end)};
+/* At least 1. */
+static int64_t longest_block(const rapti_matmul_problem *p) {
+    return most(rapti_matmul_block(p, 0).end, 1);
 }
 
 /* ---- Panels ---- */
@@ -65,12 +60,12 @@ static int32_t choose_threads(const rapt_context *context, const rapti_matmul_pr
 
 /* As much as may be packed at a time; units enough to be worth a wave, one if nobody waits. */
 static void choose_wave(const rapti_matmul_problem *p, rapti_matmul_plan *plan) {
-    const int64_t span = most(least(p->inner, SPAN), 1);
+    const int64_t block = longest_block(p);
     const rapti_kernels *kernels = plan->kernels;
     const int64_t lanes = kernels->lanes, width = kernels->column_vectors * lanes;
-    plan->wave_panels = most(least(WAVE_FLOATS / (span * width), plan->panels), 1);
+    plan->wave_panels = most(least(WAVE_FLOATS / (block * width), plan->panels), 1);
     const int64_t vectors = least(plan->wave_panels * kernels->column_vectors, plan->vectors);
-    plan->unit_floats = (size_t)(vectors * lanes * span);
+    plan->unit_floats = (size_t)(vectors * lanes * block);
     plan->wave_units = 1;
     if (plan->threads > 1 && plan->wave_panels == plan->panels) {
         const double worth = WAVE_COST * plan->threads / unit_cost(p);
@@ -81,7 +76,7 @@ static void choose_wave(const rapti_matmul_problem *p, rapti_matmul_plan *plan) 
 }
 
 static int64_t rows_that_stay(const rapti_matmul_problem *p, const rapti_matmul_plan *plan) {
-    const int64_t rows = ROWS_FLOATS / most(least(p->inner, SPAN), 1);
+    const int64_t rows = ROWS_FLOATS / longest_block(p);
     const int64_t blocks = divide_up(p->rows, most(least(rows, MOST_ROWS), LEAST_ROWS));
     const int64_t tile = plan->kernels->tile_rows;
     return divide_up(divide_up(p->rows, blocks), tile) * tile;
@@ -103,6 +98,16 @@ static void choose_tasks(const rapti_matmul_problem *p, rapti_matmul_plan *plan)
     }
 }
 
+/* Where A's columns are contiguous and not its rows, and the copy is used often enough. */
+static void choose_packed_a(const rapti_matmul_problem *p, rapti_matmul_plan *plan) {
+    const int64_t lanes = plan->kernels->lanes;
+    const int transposed = p->a_row == 1 && p->a_k != 1;
+    plan->row_ld = divide_up(plan->row_block, lanes) * lanes;
+    if (transposed && p->rows >= lanes && plan->panels > plan->column_tasks) {
+        plan->packed_a_floats = plan->row_ld * longest_block(p);
+    }
+}
+
 void rapti_matmul_make_plan(const rapt_context *context, const rapti_matmul_problem *p,
                             rapti_matmul_plan *plan) {
     const int64_t lanes = context->kernels->lanes;
@@ -110,10 +115,13 @@ void rapti_matmul_make_plan(const rapt_context *context, const rapti_matmul_prob
     if (p->units.items == 0) { return; }
     plan->vectors = divide_up(p->columns, lanes);
     plan->panels = divide_up(plan->vectors, plan->kernels->column_vectors);
-    plan->spans = most(divide_up(p->inner, SPAN), 1);
+    plan->blocks = blocks(p);
     plan->threads = choose_threads(context, p);
     choose_wave(p, plan);
     choose_tasks(p, plan);
+    plan->fused = plan->threads == 1 ||
+                  (plan->row_blocks == 1 && plan->column_tasks == 1 && p->repeats.items == 1);
+    choose_packed_a(p, plan);
     const size_t packed = (size_t)plan->wave_units * plan->unit_floats * sizeof(float);
     plan->packed_bytes = (packed + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
     plan->thread_bytes = rapti_matmul_thread_bytes(plan);

@@ -3,11 +3,13 @@
 #include "matmul.h"
 #include "parallel.h"
 
-/* All spans of k, one after the other, on the same columns: C grows from span to span. */
-static void run_spans(rapti_matmul_wave *w) {
-    for (w->span = 0; w->span < w->plan->spans; w->span++) {
+/* All blocks of k, one after the other, on the same columns: C grows from block to block. */
+static void run_blocks(rapti_matmul_wave *w) {
+    for (w->block = 0; w->block < w->plan->blocks; w->block++) {
         const int32_t threads = w->plan->threads;
-        rapti_parallel_run(threads, rapti_matmul_pack_tasks(w), rapti_matmul_run_pack, w);
+        if (!w->plan->fused) {
+            rapti_parallel_run(threads, rapti_matmul_pack_tasks(w), rapti_matmul_run_pack, w);
+        }
         rapti_parallel_run(threads, rapti_matmul_product_tasks(w), rapti_matmul_run_product, w);
     }
 }
@@ -21,9 +23,17 @@ static void run_waves(rapti_matmul_wave *w) {
         for (w->first_panel = 0; w->first_panel < plan->panels; w->first_panel += w->panels) {
             const int64_t panels = plan->panels - w->first_panel;
             w->panels = panels < plan->wave_panels ? panels : plan->wave_panels;
-            run_spans(w);
+            run_blocks(w);
         }
     }
+}
+
+void rapti_matmul_execute(const rapti_matmul_problem *p, const rapti_matmul_plan *plan,
+                          void *scratch) {
+    if (p->units.items == 0) { return; }
+    rapti_matmul_wave wave = {
+        .p = p, .plan = plan, .packed = scratch, .scratch = (char *)scratch + plan->packed_bytes};
+    run_waves(&wave);
 }
 
 rapt_status rapt_matmul_run(rapt_context *context, const rapt_matmul *what,
@@ -37,9 +47,7 @@ rapt_status rapt_matmul_run(rapt_context *context, const rapt_matmul *what,
     status = rapti_context_scratch(context, operands->scratch, operands->scratch_bytes,
                                    plan.scratch_bytes, &scratch);
     if (status != RAPT_OK) { return status; }
-    rapti_matmul_wave wave = {
-        .p = &p, .plan = &plan, .packed = scratch, .scratch = (char *)scratch + plan.packed_bytes};
-    run_waves(&wave);
+    rapti_matmul_execute(&p, &plan, scratch);
     return RAPT_OK;
 }
 

@@ -71,6 +71,14 @@ void rapti_list_linear(rapti_listing *listing, const char *prefix, const char *n
 rapt_status rapti_linear_step(rapti_steps *steps, const rapt_linear *linear, const rapt_tensor *x,
                               const rapt_tensor *out);
 
+/* dx = dout W (added to dx if accumulate is set), gradients->weight += dout^T x and gradients->bias
+ * += sum of dout, as steps, all of it checked. dx and gradients, and either tensor of the latter,
+ * may be absent (null). */
+rapt_status rapti_linear_backward_step(rapti_steps *steps, const rapt_linear *linear,
+                                       const rapt_tensor *x, const rapt_tensor *dout,
+                                       const rapt_tensor *dx, int32_t accumulate,
+                                       const rapt_linear *gradients);
+
 /* ---- The pass ---- */
 
 /* The layer for `role`, or for part `part` of it. */
@@ -94,6 +102,15 @@ typedef struct rapti_pass {
 rapt_status rapti_module_forward(rapt_context *context, const rapti_pass *pass,
                                  const rapt_module_call *call);
 
+/* `gradients` describes a module of the same kind that takes the gradients; null = none. */
+rapt_status rapti_module_backward(rapt_context *context, const rapti_pass *pass,
+                                  const rapt_module_call *call,
+                                  const rapt_module_backward *backward,
+                                  const rapti_pass *gradients);
+
+rapt_status rapti_module_record_bytes(rapt_context *context, const rapti_pass *pass,
+                                      const rapt_module_call *call, int64_t *bytes);
+
 /* ---- A checked call (module_check.c): every tensor with a batch axis ---- */
 
 typedef struct rapti_module_shape {
@@ -105,9 +122,80 @@ typedef struct rapti_module_shape {
     rapt_tensor weights; /* [B, heads, T, S], or [B, 1, T, S] for the mean */
 } rapti_module_shape;
 
-/* Everything but the mask's shape and the key lengths, which the attention call itself checks. */
+/* Everything but the mask's later axes and the key lengths, which the attention call checks. */
 rapt_status rapti_module_check(rapt_context *context, const rapti_pass *pass,
                                const rapt_module_call *call, rapti_module_shape *shape);
+
+rapt_status rapti_module_check_inputs(rapt_context *context, const rapti_pass *pass,
+                                      const rapt_module_call *call, rapti_module_shape *shape);
+
+/* A written tensor shares no element with itself, an input, a parameter. */
+rapt_status rapti_module_check_written(rapt_context *context, const rapti_pass *pass,
+                                       const rapt_module_call *call, const char *name,
+                                       const rapt_tensor *t);
+
+/* [B, rows, features] from a tensor of x's rank; -1 admits any size. */
+rapt_status rapti_sequence_check(rapt_context *context, const char *name, const rapt_tensor *t,
+                                 int32_t rank, const int64_t expected[3], rapt_tensor *batched);
+
+/* ---- Activations (module_activations.c) ---- */
+
+typedef struct rapti_activations {
+    int64_t items; /* batch items that the buffers hold: a round's in scratch, all in a record */
+    int recorded;  /* they lie in a record */
+    int draws;     /* the generator's pattern is among them */
+    rapt_tensor projected[RAPTI_ROLES]; /* [items, rows, features of a role] */
+    rapt_tensor joined;                 /* [items, T, features]: what attention puts out */
+    rapt_tensor lse;                    /* [items, heads, T], in a record only */
+    rapt_tensor keep;                   /* [B, heads, T, S] */
+    rapt_tensor drawn;                  /* the same memory in the order of PyTorch's draws */
+} rapti_activations;
+
+/* Takes the buffers from the arena; items, recorded and draws are set. */
+void rapti_activations_take(rapti_arena *arena, const rapti_pass *pass,
+                            const rapti_module_shape *shape, rapti_activations *activations);
+
+/* Projections alone: one buffer for each different input, of `items` items. */
+void rapti_projected_take(rapti_arena *arena, const rapti_pass *pass,
+                          const rapti_module_shape *shape, int64_t items,
+                          rapt_tensor projected[RAPTI_ROLES]);
+
+/* Checks call->record and lays the activations out in it. */
+rapt_status rapti_record_open(rapt_context *context, const rapti_pass *pass,
+                              const rapti_module_shape *shape, const rapt_module_call *call,
+                              rapti_activations *activations);
+
+/* The first role whose input is the same tensor as that of `role`. */
+int rapti_module_origin(const rapti_module_shape *shape, int role);
+
+/* Layers of some roles, as many at a time as are one larger layer: their parameters lie one after
+ * another in memory, those of the twin module, too. Starts with pass, twin (null = none) and roles
+ * (a bit each) set. */
+typedef struct rapti_joint {
+    const rapti_pass *pass, *twin;
+    unsigned roles;
+    int64_t next; /* layer, counted role by role */
+    rapti_role role;
+    int64_t column, features; /* of the role's projections, reaching into those of the next role */
+    rapt_linear layer, twin_layer;
+} rapti_joint;
+
+/* 1, or 0 past the end. */
+int rapti_joint_next(rapti_joint *joint);
+
+/* Its columns of `n` items from `first` on. */
+rapt_tensor rapti_joint_columns(const rapti_joint *joint, const rapt_tensor projected[RAPTI_ROLES],
+                                int64_t first, int64_t n);
+
+/* Items of a tensor whose first of `rank` axes is the batch; one entry for all stays as it is. */
+rapt_tensor rapti_items_of(const rapt_tensor *t, int32_t rank, int64_t first, int64_t n);
+rapt_tensor rapti_heads_of(const rapt_tensor *t, int64_t heads, int64_t first, int64_t n);
+
+/* Batch items of a round; whether a generator draws the pattern; the attention of the pass. */
+int64_t rapti_module_round(const rapti_pass *pass, const rapt_module_call *call,
+                           const rapti_module_shape *shape);
+int rapti_module_draws(const rapti_pass *pass, const rapt_module_call *call);
+rapt_attention rapti_module_what(const rapti_pass *pass, const rapt_module_call *call);
 
 /* ---- Parts of the pass ---- */
 

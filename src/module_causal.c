@@ -60,23 +60,49 @@ rapt_status rapt_causal_init(rapt_context *context, rapt_causal_attention *modul
     return status;
 }
 
+static rapti_pass describe(const rapt_causal_attention *module) {
+    const rapt_causal_config *c = &module->config;
+    return (rapti_pass){.module = module,
+                        .layer = layer,
+                        .parts = 1,
+                        .part_width = c->d_out,
+                        .heads = 1,
+                        .features = {c->d_in, c->d_in, c->d_in},
+                        .context_length = c->context_length,
+                        .causal = RAPT_CAUSAL_TOP_LEFT,
+                        .route = c->route,
+                        .dropout = c->dropout};
+}
+
 rapt_status rapt_causal_forward(rapt_context *context, const rapt_causal_attention *module,
                                 const rapt_module_call *call) {
     const rapt_status status =
         rapti_module_ready(context, "module", module, module ? module->context : NULL);
     if (status != RAPT_OK) { return status; }
-    const rapt_causal_config *c = &module->config;
-    const rapti_pass pass = {.module = module,
-                             .layer = layer,
-                             .parts = 1,
-                             .part_width = c->d_out,
-                             .heads = 1,
-                             .features = {c->d_in, c->d_in, c->d_in},
-                             .context_length = c->context_length,
-                             .causal = RAPT_CAUSAL_TOP_LEFT,
-                             .route = c->route,
-                             .dropout = c->dropout};
+    const rapti_pass pass = describe(module);
     return rapti_module_forward(context, &pass, call);
+}
+
+rapt_status rapt_causal_record_bytes(rapt_context *context, const rapt_causal_attention *module,
+                                     const rapt_module_call *call, int64_t *bytes) {
+    const rapt_status status =
+        rapti_module_ready(context, "module", module, module ? module->context : NULL);
+    if (status != RAPT_OK) { return status; }
+    const rapti_pass pass = describe(module);
+    return rapti_module_record_bytes(context, &pass, call, bytes);
+}
+
+rapt_status rapt_causal_backward(rapt_context *context, const rapt_causal_attention *module,
+                                 const rapt_module_call *call, const rapt_module_backward *backward,
+                                 const rapt_causal_attention *gradients) {
+    rapt_status status =
+        rapti_module_ready(context, "module", module, module ? module->context : NULL);
+    if (status == RAPT_OK && gradients) {
+        status = rapti_module_ready(context, "gradients", gradients, gradients->context);
+    }
+    if (status != RAPT_OK) { return status; }
+    const rapti_pass pass = describe(module), twin = describe(gradients ? gradients : module);
+    return rapti_module_backward(context, &pass, call, backward, gradients ? &twin : NULL);
 }
 
 void rapt_causal_free(rapt_causal_attention *module) {

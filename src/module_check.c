@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * module_check.c: everything that can be wrong with a module's call, found before anything is
- * touched. The shape of a mask and the values of key lengths are left to the attention call, which
- * checks them while steps are counted. */
+ * touched. The later axes of a mask and the values of key lengths are left to the attention call,
+ * which checks them while steps are counted. */
 #include "module.h"
 
 #include "operand.h"
@@ -17,9 +17,8 @@ static rapt_tensor insert_axis(rapt_tensor t, int32_t axis) {
     return t;
 }
 
-/* [B, rows, features] from a tensor of x's rank, -1 admits any size. */
-static rapt_status check_sequence(rapt_context *context, const char *name, const rapt_tensor *t,
-                                  int32_t rank, const int64_t expected[3], rapt_tensor *batched) {
+rapt_status rapti_sequence_check(rapt_context *context, const char *name, const rapt_tensor *t,
+                                 int32_t rank, const int64_t expected[3], rapt_tensor *batched) {
     rapt_status status = rapti_operand_check(context, name, t, RAPT_F32, 2, 3);
     if (status == RAPT_OK) {
         status = rapti_operand_sizes(context, name, t, rank, expected + 3 - rank);
@@ -63,8 +62,8 @@ static rapt_status check_sources(rapt_context *context, const rapti_pass *pass,
         /* values are as many as keys; keys may be any number */
         size[1] = role == RAPTI_VALUE ? shape->source[RAPTI_KEY].size[1] : -1;
         size[2] = features;
-        status = check_sequence(context, source_name[role], source[role], rank, size,
-                                &shape->source[role]);
+        status = rapti_sequence_check(context, source_name[role], source[role], rank, size,
+                                      &shape->source[role]);
         if (status != RAPT_OK) { return status; }
         size[0] = shape->source[role].size[0];
         status = check_length(context, pass, source_name[role], shape->source[role].size[1]);
@@ -81,7 +80,8 @@ static rapt_status check_outputs(rapt_context *context, const rapti_pass *pass,
     const int32_t rank = call->x->rank;
     const int64_t features = pass->parts * pass->part_width;
     const int64_t out_size[3] = {shape->batch, shape->tokens, features};
-    rapt_status status = check_sequence(context, "out", call->out, rank, out_size, &shape->out);
+    rapt_status status =
+        rapti_sequence_check(context, "out", call->out, rank, out_size, &shape->out);
     shape->has_weights = call->weights != NULL;
     if (status != RAPT_OK || !call->weights) { return status; }
     const rapt_tensor *weights = call->weights;
@@ -97,10 +97,34 @@ static rapt_status check_outputs(rapt_context *context, const rapti_pass *pass,
     return rapti_operand_sizes(context, "weights", &shape->weights, 4, size);
 }
 
-/* No written tensor shares an element with itself, an input, a parameter. */
-static rapt_status check_written(rapt_context *context, const rapti_pass *pass,
-                                 const rapt_module_call *call, const char *name,
-                                 const rapt_tensor *t) {
+static rapt_status check_batch(rapt_context *context, const char *name, const rapt_tensor *t,
+                               int64_t batch) {
+    if (t->size[0] == batch || t->size[0] == 1) { return RAPT_OK; }
+    return rapti_fail(context, RAPT_ERR_SHAPE, "%s: size %lld of axis 0, expected %lld or 1", name,
+                      (long long)t->size[0], (long long)batch);
+}
+
+/* What the attention calls cannot see, because they get items of the batch and perhaps null data.
+ */
+static rapt_status check_masks(rapt_context *context, const rapt_module_call *call, int64_t batch) {
+    const rapt_tensor *mask = call->mask, *key_lengths = call->key_lengths;
+    rapt_status status = RAPT_OK;
+    if (mask) {
+        status = rapti_operand_check(context, "mask", mask, RAPT_BOOL, 1, 4);
+        if (status == RAPT_OK && mask->rank == 4) {
+            status = check_batch(context, "mask", mask, batch);
+        }
+    }
+    if (status == RAPT_OK && key_lengths) {
+        status = rapti_tensor_check(context, "key_lengths", key_lengths, 1, 1, 1);
+        if (status == RAPT_OK) { status = check_batch(context, "key_lengths", key_lengths, batch); }
+    }
+    return status;
+}
+
+rapt_status rapti_module_check_written(rapt_context *context, const rapti_pass *pass,
+                                       const rapt_module_call *call, const char *name,
+                                       const rapt_tensor *t) {
     rapt_status status = rapti_operand_written(context, name, t);
     const struct {
         const char *name;
@@ -131,22 +155,24 @@ static rapt_status check_written(rapt_context *context, const rapti_pass *pass,
     return status;
 }
 
-rapt_status rapti_module_check(rapt_context *context, const rapti_pass *pass,
-                               const rapt_module_call *call, rapti_module_shape *shape) {
+rapt_status rapti_module_check_inputs(rapt_context *context, const rapti_pass *pass,
+                                      const rapt_module_call *call, rapti_module_shape *shape) {
     if (!call) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "call: null pointer"); }
     *shape = (rapti_module_shape){0};
     rapt_status status = rapti_flag_check(context, "training", call->training);
     if (status == RAPT_OK) { status = check_sources(context, pass, call, shape); }
+    return status == RAPT_OK ? check_masks(context, call, shape->batch) : status;
+}
+
+rapt_status rapti_module_check(rapt_context *context, const rapti_pass *pass,
+                               const rapt_module_call *call, rapti_module_shape *shape) {
+    rapt_status status = rapti_module_check_inputs(context, pass, call, shape);
     if (status == RAPT_OK) { status = check_outputs(context, pass, call, shape); }
-    if (status == RAPT_OK && call->mask) {
-        status = rapti_operand_check(context, "mask", call->mask, RAPT_BOOL, 1, 4);
+    if (status == RAPT_OK) {
+        status = rapti_module_check_written(context, pass, call, "out", call->out);
     }
-    if (status == RAPT_OK && call->key_lengths) {
-        status = rapti_tensor_check(context, "key_lengths", call->key_lengths, 1, 1, 1);
-    }
-    if (status == RAPT_OK) { status = check_written(context, pass, call, "out", call->out); }
     if (status == RAPT_OK && call->weights) {
-        status = check_written(context, pass, call, "weights", call->weights);
+        status = rapti_module_check_written(context, pass, call, "weights", call->weights);
         if (status == RAPT_OK) {
             status = rapti_operand_apart(context, "weights", call->weights, "out", call->out);
         }

@@ -58,18 +58,45 @@ rapt_status rapt_self_v1_init(rapt_context *context, rapt_self_v1 *module, int64
     return status;
 }
 
+static rapti_pass describe_v1(const rapt_self_v1 *module) {
+    return (rapti_pass){.module = module,
+                        .layer = layer_v1,
+                        .parts = 1,
+                        .part_width = module->d_out,
+                        .heads = 1,
+                        .features = {module->d_in, module->d_in, module->d_in}};
+}
+
 rapt_status rapt_self_v1_forward(rapt_context *context, const rapt_self_v1 *module,
                                  const rapt_module_call *call) {
     const rapt_status status =
         rapti_module_ready(context, "module", module, module ? module->context : NULL);
     if (status != RAPT_OK) { return status; }
-    const rapti_pass pass = {.module = module,
-                             .layer = layer_v1,
-                             .parts = 1,
-                             .part_width = module->d_out,
-                             .heads = 1,
-                             .features = {module->d_in, module->d_in, module->d_in}};
+    const rapti_pass pass = describe_v1(module);
     return rapti_module_forward(context, &pass, call);
+}
+
+rapt_status rapt_self_v1_record_bytes(rapt_context *context, const rapt_self_v1 *module,
+                                      const rapt_module_call *call, int64_t *bytes) {
+    const rapt_status status =
+        rapti_module_ready(context, "module", module, module ? module->context : NULL);
+    if (status != RAPT_OK) { return status; }
+    const rapti_pass pass = describe_v1(module);
+    return rapti_module_record_bytes(context, &pass, call, bytes);
+}
+
+rapt_status rapt_self_v1_backward(rapt_context *context, const rapt_self_v1 *module,
+                                  const rapt_module_call *call,
+                                  const rapt_module_backward *backward,
+                                  const rapt_self_v1 *gradients) {
+    rapt_status status =
+        rapti_module_ready(context, "module", module, module ? module->context : NULL);
+    if (status == RAPT_OK && gradients) {
+        status = rapti_module_ready(context, "gradients", gradients, gradients->context);
+    }
+    if (status != RAPT_OK) { return status; }
+    const rapti_pass pass = describe_v1(module), twin = describe_v1(gradients ? gradients : module);
+    return rapti_module_backward(context, &pass, call, backward, gradients ? &twin : NULL);
 }
 
 void rapt_self_v1_free(rapt_self_v1 *module) {
@@ -122,19 +149,46 @@ rapt_status rapt_self_v2_init(rapt_context *context, rapt_self_v2 *module,
     return status;
 }
 
+static rapti_pass describe_v2(const rapt_self_v2 *module) {
+    const int64_t d_in = module->config.d_in;
+    return (rapti_pass){.module = module,
+                        .layer = layer_v2,
+                        .parts = 1,
+                        .part_width = module->config.d_out,
+                        .heads = 1,
+                        .features = {d_in, d_in, d_in}};
+}
+
 rapt_status rapt_self_v2_forward(rapt_context *context, const rapt_self_v2 *module,
                                  const rapt_module_call *call) {
     const rapt_status status =
         rapti_module_ready(context, "module", module, module ? module->context : NULL);
     if (status != RAPT_OK) { return status; }
-    const int64_t d_in = module->config.d_in;
-    const rapti_pass pass = {.module = module,
-                             .layer = layer_v2,
-                             .parts = 1,
-                             .part_width = module->config.d_out,
-                             .heads = 1,
-                             .features = {d_in, d_in, d_in}};
+    const rapti_pass pass = describe_v2(module);
     return rapti_module_forward(context, &pass, call);
+}
+
+rapt_status rapt_self_v2_record_bytes(rapt_context *context, const rapt_self_v2 *module,
+                                      const rapt_module_call *call, int64_t *bytes) {
+    const rapt_status status =
+        rapti_module_ready(context, "module", module, module ? module->context : NULL);
+    if (status != RAPT_OK) { return status; }
+    const rapti_pass pass = describe_v2(module);
+    return rapti_module_record_bytes(context, &pass, call, bytes);
+}
+
+rapt_status rapt_self_v2_backward(rapt_context *context, const rapt_self_v2 *module,
+                                  const rapt_module_call *call,
+                                  const rapt_module_backward *backward,
+                                  const rapt_self_v2 *gradients) {
+    rapt_status status =
+        rapti_module_ready(context, "module", module, module ? module->context : NULL);
+    if (status == RAPT_OK && gradients) {
+        status = rapti_module_ready(context, "gradients", gradients, gradients->context);
+    }
+    if (status != RAPT_OK) { return status; }
+    const rapti_pass pass = describe_v2(module), twin = describe_v2(gradients ? gradients : module);
+    return rapti_module_backward(context, &pass, call, backward, gradients ? &twin : NULL);
 }
 
 void rapt_self_v2_free(rapt_self_v2 *module) {

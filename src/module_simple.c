@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT
  * module_simple.c: section 3.3, self-attention without anything to train: scores x x^T, weights
- * softmax(scores), out = weights x, for one query or for all. */
+ * softmax(scores), out = weights x, for one query or for all; and its gradient. */
 #include "module.h"
 
 #include "operand.h"
+#include "walk.h"
 
 /* The tensors of a call as [B, 1, Tq or T, ..]; data null and `has` 0 = not asked for. */
 typedef struct simple {
@@ -128,4 +129,81 @@ rapt_status rapt_simple_attention(rapt_context *context, const rapt_tensor *x,
     if (status != RAPT_OK) { return status; }
     const simple s = describe(x, scores, weights, out);
     return run(context, &s);
+}
+
+/* ---- Backward: x is query, key and value at once, so its gradient is the sum of theirs. ---- */
+
+typedef struct simple_backward {
+    rapt_tensor x, dout, dx;      /* [B, 1, T, d] */
+    rapt_tensor out, lse, dk, dv; /* scratch: forward computed again, two of the gradients */
+} simple_backward;
+
+static void lay_out_backward(simple_backward *s, rapti_arena *arena) {
+    s->out = rapti_arena_tensor(arena, RAPT_F32, 4, s->x.size, RAPTI_ALIGNMENT);
+    s->lse = rapti_arena_tensor(arena, RAPT_F32, 3, s->x.size, RAPTI_ALIGNMENT);
+    s->dk = rapti_arena_tensor(arena, RAPT_F32, 4, s->x.size, RAPTI_ALIGNMENT);
+    s->dv = rapti_arena_tensor(arena, RAPT_F32, 4, s->x.size, RAPTI_ALIGNMENT);
+}
+
+static rapt_status run_backward_steps(rapti_steps *steps, const simple_backward *s,
+                                      int32_t accumulate) {
+    const rapt_attention what = {.scale = {1, 1.0f}};
+    const rapt_status status = rapti_step_attention(
+        steps, &what,
+        (rapt_attention_operands){
+            .q = &s->x, .k = &s->x, .v = &s->x, .out = &s->out, .lse = &s->lse});
+    if (status != RAPT_OK) { return status; }
+    rapt_attention_backward_operands operands = {.q = &s->x,
+                                                 .k = &s->x,
+                                                 .v = &s->x,
+                                                 .out = &s->out,
+                                                 .lse = &s->lse,
+                                                 .dout = &s->dout,
+                                                 .dk = &s->dk,
+                                                 .dv = &s->dv};
+    const rapt_status both = rapti_step_attention_backward(steps, &what, operands);
+    if (both != RAPT_OK) { return both; }
+    operands.dk = operands.dv = NULL;
+    operands.dq = &s->dx;
+    operands.accumulate = accumulate;
+    return rapti_step_attention_backward(steps, &what, operands);
+}
+
+/* to += a + b */
+static void add(const rapt_tensor *to, const rapt_tensor *a, const rapt_tensor *b) {
+    const int64_t count = rapti_walk_count(to, to->rank);
+    if (count == 0) { return; }
+    rapti_walk at = rapti_walk_start(to, to->rank, 0);
+    for (int64_t n = 0; n < count; n++, rapti_walk_next(&at)) {
+        ((float *)to->data)[at.offset] += ((const float *)a->data)[n] + ((const float *)b->data)[n];
+    }
+}
+
+rapt_status rapt_simple_attention_backward(rapt_context *context, const rapt_tensor *x,
+                                           const rapt_tensor *dout, const rapt_tensor *dx,
+                                           int32_t accumulate) {
+    rapt_status status = rapti_operand_context(context);
+    if (status == RAPT_OK) { status = rapti_operand_check(context, "x", x, RAPT_F32, 2, 3); }
+    if (status == RAPT_OK) { status = rapti_operand_check(context, "dout", dout, RAPT_F32, 2, 3); }
+    if (status == RAPT_OK) {
+        status = rapti_operand_sizes(context, "dout", dout, x->rank, x->size);
+    }
+    if (status == RAPT_OK && !dx) {
+        status = rapti_fail(context, RAPT_ERR_ARGUMENT, "dx: null pointer");
+    }
+    if (status == RAPT_OK) { status = check_output(context, "dx", dx, x->rank, x->size, x); }
+    if (status == RAPT_OK) { status = rapti_operand_apart(context, "dx", dx, "dout", dout); }
+    if (status == RAPT_OK) { status = rapti_flag_check(context, "accumulate", accumulate); }
+    if (status != RAPT_OK) { return status; }
+    simple_backward s = {.x = as_head(x), .dout = as_head(dout), .dx = as_head(dx)};
+    rapti_steps steps = {.context = context, .counting = 1};
+    rapti_arena arena = {0};
+    lay_out_backward(&s, &arena);
+    if (!arena.too_large) { status = run_backward_steps(&steps, &s, accumulate); }
+    if (status == RAPT_OK) { status = rapti_steps_begin(&steps, &arena); }
+    if (status != RAPT_OK) { return status; }
+    lay_out_backward(&s, &arena);
+    status = run_backward_steps(&steps, &s, accumulate);
+    if (status == RAPT_OK) { add(&s.dx, &s.dk, &s.dv); }
+    return status;
 }

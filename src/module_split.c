@@ -81,24 +81,50 @@ static rapt_linear layer(const void *module, rapti_role role, int64_t part) {
     return role == RAPTI_QUERY ? m->query : role == RAPTI_KEY ? m->key : m->value;
 }
 
+static rapti_pass describe(const rapt_split *module) {
+    const rapt_split_config *c = &module->config;
+    return (rapti_pass){.module = module,
+                        .layer = layer,
+                        .parts = 1,
+                        .part_width = c->d_out,
+                        .heads = c->heads,
+                        .features = {c->d_in, c->key_dim, c->value_dim},
+                        .context_length = c->context_length,
+                        .cross = 1,
+                        .causal = c->not_causal ? RAPT_CAUSAL_NONE : RAPT_CAUSAL_TOP_LEFT,
+                        .dropout = c->dropout,
+                        .out_proj = c->no_out_proj ? NULL : &module->out_proj};
+}
+
 rapt_status rapt_split_forward(rapt_context *context, const rapt_split *module,
                                const rapt_module_call *call) {
     const rapt_status status =
         rapti_module_ready(context, "module", module, module ? module->context : NULL);
     if (status != RAPT_OK) { return status; }
-    const rapt_split_config *c = &module->config;
-    const rapti_pass pass = {.module = module,
-                             .layer = layer,
-                             .parts = 1,
-                             .part_width = c->d_out,
-                             .heads = c->heads,
-                             .features = {c->d_in, c->key_dim, c->value_dim},
-                             .context_length = c->context_length,
-                             .cross = 1,
-                             .causal = c->not_causal ? RAPT_CAUSAL_NONE : RAPT_CAUSAL_TOP_LEFT,
-                             .dropout = c->dropout,
-                             .out_proj = c->no_out_proj ? NULL : &module->out_proj};
+    const rapti_pass pass = describe(module);
     return rapti_module_forward(context, &pass, call);
+}
+
+rapt_status rapt_split_record_bytes(rapt_context *context, const rapt_split *module,
+                                    const rapt_module_call *call, int64_t *bytes) {
+    const rapt_status status =
+        rapti_module_ready(context, "module", module, module ? module->context : NULL);
+    if (status != RAPT_OK) { return status; }
+    const rapti_pass pass = describe(module);
+    return rapti_module_record_bytes(context, &pass, call, bytes);
+}
+
+rapt_status rapt_split_backward(rapt_context *context, const rapt_split *module,
+                                const rapt_module_call *call, const rapt_module_backward *backward,
+                                const rapt_split *gradients) {
+    rapt_status status =
+        rapti_module_ready(context, "module", module, module ? module->context : NULL);
+    if (status == RAPT_OK && gradients) {
+        status = rapti_module_ready(context, "gradients", gradients, gradients->context);
+    }
+    if (status != RAPT_OK) { return status; }
+    const rapti_pass pass = describe(module), twin = describe(gradients ? gradients : module);
+    return rapti_module_backward(context, &pass, call, backward, gradients ? &twin : NULL);
 }
 
 void rapt_split_free(rapt_split *module) {

@@ -37,6 +37,20 @@ rapt_status rapti_step_matmul(rapti_steps *steps, const rapt_matmul *what,
     return status;
 }
 
+rapt_status rapti_step_matmul_backward(rapti_steps *steps, const rapt_matmul *what,
+                                       rapt_matmul_backward_operands operands) {
+    if (!steps->counting) {
+        operands.scratch = steps->scratch;
+        operands.scratch_bytes = (size_t)steps->bytes;
+        return rapt_matmul_backward(steps->context, what, &operands);
+    }
+    int64_t bytes = 0;
+    const rapt_status status =
+        rapt_matmul_backward_scratch(steps->context, what, &operands, &bytes);
+    if (status == RAPT_OK) { need(steps, bytes); }
+    return status;
+}
+
 rapt_status rapti_step_attention(rapti_steps *steps, const rapt_attention *what,
                                  rapt_attention_operands operands) {
     if (!steps->counting) {
@@ -46,6 +60,19 @@ rapt_status rapti_step_attention(rapti_steps *steps, const rapt_attention *what,
     }
     rapt_attention_info info;
     const rapt_status status = rapt_attention_forward_info(steps->context, what, &operands, &info);
+    if (status == RAPT_OK) { need(steps, info.scratch_bytes); }
+    return status;
+}
+
+rapt_status rapti_step_attention_backward(rapti_steps *steps, const rapt_attention *what,
+                                          rapt_attention_backward_operands operands) {
+    if (!steps->counting) {
+        operands.scratch = steps->scratch;
+        operands.scratch_bytes = (size_t)steps->bytes;
+        return rapt_attention_backward(steps->context, what, &operands);
+    }
+    rapt_attention_info info;
+    const rapt_status status = rapt_attention_backward_info(steps->context, what, &operands, &info);
     if (status == RAPT_OK) { need(steps, info.scratch_bytes); }
     return status;
 }

@@ -21,11 +21,15 @@ typedef struct rapti_steps {
  * run. RAPT_ERR_SHAPE or RAPT_ERR_MEMORY if there is no such memory. */
 rapt_status rapti_steps_begin(rapti_steps *steps, rapti_arena *arena);
 
-/* rapt_matmul_run, rapt_attention_forward and rapt_attention_softmax. */
+/* The public calls of those names. */
 rapt_status rapti_step_matmul(rapti_steps *steps, const rapt_matmul *what,
                               rapt_matmul_operands operands);
+rapt_status rapti_step_matmul_backward(rapti_steps *steps, const rapt_matmul *what,
+                                       rapt_matmul_backward_operands operands);
 rapt_status rapti_step_attention(rapti_steps *steps, const rapt_attention *what,
                                  rapt_attention_operands operands);
+rapt_status rapti_step_attention_backward(rapti_steps *steps, const rapt_attention *what,
+                                          rapt_attention_backward_operands operands);
 rapt_status rapti_step_softmax(rapti_steps *steps, const rapt_attention *what,
                                rapt_attention_softmax_operands operands);
 

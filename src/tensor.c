@@ -62,6 +62,21 @@ int rapti_tensor_empty(const rapt_tensor *t) {
     return 0;
 }
 
+int rapti_tensor_joins(const rapt_tensor *t, int32_t axis) {
+    return t->size[axis] == 1 || t->size[axis + 1] == 1 ||
+           t->stride[axis] == t->size[axis + 1] * t->stride[axis + 1];
+}
+
+void rapti_tensor_join(rapt_tensor *t, int32_t axis) {
+    if (t->size[axis + 1] != 1) { t->stride[axis] = t->stride[axis + 1]; }
+    t->size[axis] *= t->size[axis + 1];
+    for (int32_t later = axis + 1; later < t->rank - 1; later++) {
+        t->size[later] = t->size[later + 1];
+        t->stride[later] = t->stride[later + 1];
+    }
+    t->rank--;
+}
+
 /* An axis as the set of steps it can take: low .. high times a positive stride. */
 typedef struct steps {
     uint64_t stride;

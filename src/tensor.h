@@ -20,6 +20,11 @@ rapt_tensor rapti_tensor_normal(const rapt_tensor *t);
 /* 1 if some size is 0. */
 int rapti_tensor_empty(const rapt_tensor *t);
 
+/* 1 if axes `axis` and `axis + 1` of a normal tensor have one stride between their elements, so
+ * that they can become one; and making them one. */
+int rapti_tensor_joins(const rapt_tensor *t, int32_t axis);
+void rapti_tensor_join(rapt_tensor *t, int32_t axis);
+
 /* 1 if two elements share memory, or the strides do not nest (tensor.h of the public headers). */
 int rapti_tensor_overlaps_itself(const rapt_tensor *t);
 

@@ -127,7 +127,7 @@ static void draw_memory(test_case *c, rng *r) {
 static void draw_call(test_case *c, rng *r) {
     const int64_t luck = rng_range(r, 0, 99);
     c->call = luck < 80 ? CALL_FORWARD : luck < 92 ? CALL_PASS : CALL_SCORED;
-    c->score = rng_range(r, 0, 1);
+    c->score = rng_range(r, 0, 2);
     c->units = rng_range(r, 0, 9);
     c->key_dim = rng_chance(r, 50) ? c->d : rng_range(r, 0, 9);
     c->weights = rng_chance(r, 60) ? WEIGHTS_NONE : rng_range(r, 1, WEIGHTS_KINDS - 1);

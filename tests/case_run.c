@@ -187,12 +187,12 @@ static float spoiled_value(const test_case *c) {
 /* Puts one NaN or infinity where the query-key pair `at` uses it. */
 static void spoil(problem *p, const test_case *c, const pair *at, rng *r) {
     const shape s = p->s;
-    const int64_t kv_head = at->h / c->group;
+    const int64_t kv_head = at->h / c->group, key_dim = p->op[OP_K].t.size[3];
     const float value = spoiled_value(c);
     if (c->spoiled == SPOILED_Q && s.d > 0) {
         *problem_at(p, OP_Q, at->b, at->h, at->i, rng_range(r, 0, s.d - 1)) = value;
-    } else if (c->spoiled == SPOILED_K && s.d > 0) {
-        *problem_at(p, OP_K, at->b, kv_head, at->j, rng_range(r, 0, s.d - 1)) = value;
+    } else if (c->spoiled == SPOILED_K && key_dim > 0) {
+        *problem_at(p, OP_K, at->b, kv_head, at->j, rng_range(r, 0, key_dim - 1)) = value;
     } else if ((c->spoiled == SPOILED_V || c->spoiled == SPOILED_V_INF) && s.dv > 0) {
         *problem_at(p, OP_V, at->b, kv_head, at->j, rng_range(r, 0, s.dv - 1)) = value;
     } else if (c->spoiled >= SPOILED_BIAS) {
@@ -340,16 +340,17 @@ static bool check_twins(const test_case *c, problem *p, char *why, size_t why_by
 
 bool case_run(const test_case *c, char *why, size_t why_bytes) {
     static problem p;
+    static oracle expected; /* its memory serves all cases */
     char reason[512];
     case_build(&p, c);
+    p.expected = expected;
     const bool right = problem_try(&p, reason, sizeof reason) &&
                        check_info(&p, reason, sizeof reason) &&
                        check_twins(c, &p, reason, sizeof reason) &&
                        (c->seed % 4 || case_check_parts(c, &p, reason, sizeof reason));
     if (!right) snprintf(why, why_bytes, "%s\n%s", reason, problem_text(&p));
-    oracle expected = p.expected; /* its memory serves the next case */
+    expected = p.expected;
     p.expected = (oracle){0};
     problem_free(&p);
-    p.expected = expected;
     return right;
 }

@@ -26,6 +26,28 @@ void fill_constant(problem *p, operand_id id, float value) {
     for (walk w = walk_begin(&p->op[id].t); !w.done; walk_next(&w)) *walk_f32(&w) = value;
 }
 
+void fill_bools(problem *p, operand_id id, rng *r, int percent) {
+    for (walk w = walk_begin(&p->op[id].t); !w.done; walk_next(&w)) {
+        *walk_byte(&w) = rng_chance(r, percent) ? (uint8_t)rng_range(r, 1, 255) : 0;
+    }
+}
+
+void fill_none(problem *p, operand_id id) {
+    for (walk w = walk_begin(&p->op[id].t); !w.done; walk_next(&w)) *walk_byte(&w) = 0;
+}
+
+void fill_expanded(problem *to, const problem *from, operand_id id) {
+    const rapt_tensor *t = &from->op[id].t;
+    const int64_t bytes = rapt_dtype_bytes(t->dtype);
+    for (walk w = walk_begin(&to->op[id].t); !w.done; walk_next(&w)) {
+        const uint8_t *at = t->data;
+        for (int32_t axis = 0; axis < t->rank; axis++) {
+            if (t->size[axis] != 1) at += w.index[4 - t->rank + axis] * t->stride[axis] * bytes;
+        }
+        memcpy(walk_byte(&w), at, (size_t)bytes);
+    }
+}
+
 void fill_identity(problem *p) {
     for (walk w = walk_begin(&p->op[OP_V].t); !w.done; walk_next(&w)) {
         *walk_f32(&w) = w.index[2] == w.index[3] ? 1.0f : 0.0f;

@@ -25,6 +25,13 @@ float fill_value(rng *r, fill_kind kind);
 void fill_random(problem *p, operand_id id, rng *r, fill_kind kind);
 void fill_constant(problem *p, operand_id id, float value);
 
+/* Bytes of a mask or pattern: some 1 .. 255 in `percent` of 100, else 0; or all 0. */
+void fill_bools(problem *p, operand_id id, rng *r, int percent);
+void fill_none(problem *p, operand_id id);
+
+/* Copies a mask, bias or pattern of rank 1 to 4 to its full shape in another problem. */
+void fill_expanded(problem *to, const problem *from, operand_id id);
+
 /* v[b,h,j,d] = (j == d): out is then the weights (Dv = Tk). */
 void fill_identity(problem *p);
 /* v[b,h,j,d] = j. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * folder.h: a temporary folder for tests that write files, and whole files as bytes. Everything here
- * fails the running test if the system refuses. */
+ * folder.h: a temporary folder for tests that write files, and whole files as bytes. Everything
+ * here fails the running test if the system refuses. */
 #ifndef RAPT_TESTS_FOLDER_H
 #define RAPT_TESTS_FOLDER_H
 

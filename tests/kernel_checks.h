@@ -12,20 +12,38 @@
 
 typedef int kernel_check_fn(const rapti_kernels *k, FILE *log);
 
-kernel_check_fn check_table, check_product, check_product_add, check_product_seen;
-kernel_check_fn check_gather_lanes, check_pack_rows, check_all_finite, check_finish_rows;
-kernel_check_fn check_hide_outside, check_apply_mask, check_apply_bias;
-kernel_check_fn check_softmax_step, check_softmax_sequence, check_softmax_ranges;
+kernel_check_fn check_table; /* the table itself */
+kernel_check_fn check_sum_rows;
+kernel_check_fn check_additive_scores;
+kernel_check_fn check_all_finite;
+kernel_check_fn check_apply_bias;
+kernel_check_fn check_apply_keep;
+kernel_check_fn check_apply_mask;
+kernel_check_fn check_drop_lanes;
+kernel_check_fn check_exp;
+kernel_check_fn check_exp_nonpositive;
+kernel_check_fn check_finish_product;
+kernel_check_fn check_finish_rows;
+kernel_check_fn check_gather_lanes;
+kernel_check_fn check_hide_outside;
+kernel_check_fn check_pack_rows;
+kernel_check_fn check_product;
+kernel_check_fn check_product_add;
+kernel_check_fn check_product_seen;
+kernel_check_fn check_scatter_lanes;
+kernel_check_fn check_softmax_columns;
+kernel_check_fn check_softmax_ranges;
+kernel_check_fn check_softmax_row;
+kernel_check_fn check_softmax_sequence;
+kernel_check_fn check_softmax_gradients;
+kernel_check_fn check_softmax_step;
 kernel_check_fn check_softmax_step_any;
-kernel_check_fn check_drop_lanes, check_apply_keep, check_scatter_lanes;
-kernel_check_fn check_exp_nonpositive, check_exp;
 
 typedef struct kernel_check {
     const char *name;
     kernel_check_fn *run;
 } kernel_check;
 
-enum { KERNEL_CHECKS = 20 };
-extern const kernel_check kernel_checks[KERNEL_CHECKS];
+extern const kernel_check kernel_checks[]; /* the last one has a null name */
 
 #endif

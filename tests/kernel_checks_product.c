@@ -156,7 +156,9 @@ static void run_product(tally *t, const sums *s, const product_case *c) {
                              .factor = add ? factor.at : NULL,
                              .rows = c->rows,
                              .inner = c->inner,
-                             .vectors = c->vectors};
+                             .vectors = c->vectors,
+                             .stream = out.at, /* may reach a forbidden page */
+                             .stream_bytes = (c->rows + c->vectors) % 2 ? 5000 : 0};
     if (c->kind == PRODUCT) { t->k->product(&p); }
     if (c->kind == ADD) { t->k->product_add(&p); }
     if (c->kind == SEEN || c->kind == SEEN_ADD) { t->k->product_seen(&p, seen); }

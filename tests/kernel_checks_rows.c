@@ -122,6 +122,52 @@ int check_pack_rows(const rapti_kernels *k, FILE *log) {
     return t.failures;
 }
 
+/* ---- sum_rows: sums in order, no rounding left open ---- */
+
+static void run_sum(tally *t, const pack_case *c, guard_side side) {
+    const int64_t lanes = t->k->lanes, width = (c->size + lanes - 1) / lanes * lanes;
+    float *rows;
+    guard_block block = take_rows(c, side, &rows);
+    plane sum = plane_take(1, width, width), want = plane_take(1, width, width);
+    rng r = rng_make(23, (uint64_t)c->size);
+    for (int64_t j = 0; j < width; j++) {
+        sum.at[j] = want.at[j] = (float)rng_normal(&r);
+        for (int64_t n = 0; n < c->count && j < c->size; n++) {
+            want.at[j] += rows[n * c->row + j];
+        }
+    }
+    plane_seal(&sum);
+    t->k->sum_rows(rows, c->row, c->count, c->size, sum.at);
+    for (int64_t j = 0; j < width; j++) {
+        if (same_float(sum.at[j], want.at[j])) { continue; }
+        tally_fail(t, "row %lld count %lld size %lld: sum[%lld] = %.9g, want %.9g",
+                   (long long)c->row, (long long)c->count, (long long)c->size, (long long)j,
+                   (double)sum.at[j], (double)want.at[j]);
+    }
+    if (!plane_kept(&sum, 0, 1)) {
+        tally_fail(t, "row %lld count %lld size %lld: written outside", (long long)c->row,
+                   (long long)c->count, (long long)c->size);
+    }
+    plane_return(&want);
+    plane_return(&sum);
+    guard_return(&block);
+}
+
+int check_sum_rows(const rapti_kernels *k, FILE *log) {
+    static const int64_t row_strides[] = {171, 220, 1, 0, -173};
+    tally t = {k, "sum_rows", log, 0};
+    for (int64_t size = 0; size <= 170; size += size < 20 || size > 120 ? 1 : 7) {
+        for (int n = 0; n < 5; n++) {
+            for (int64_t count = 0; count <= 3; count++) {
+                const pack_case c = {row_strides[n], 1, count, size};
+                run_sum(&t, &c, GUARD_AFTER);
+                run_sum(&t, &c, GUARD_BEFORE);
+            }
+        }
+    }
+    return t.failures;
+}
+
 /* ---- all_finite ---- */
 
 static void expect_finite(tally *t, const plane *p, int64_t vectors, int want, int64_t at) {

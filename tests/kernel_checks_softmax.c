@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * kernel_checks_softmax.c: softmax_max and softmax_exp (or softmax_exp_any), which make one step of the online
- * softmax:
+ * kernel_checks_softmax.c: softmax_max and softmax_exp (or softmax_exp_any), which make  one step of
+ * the online softmax:
  * one block against double precision, blocks in sequence against the softmax of the whole, and the
  * bits that must not depend on the visible range. */
 #include "kernel_checks.h"

@@ -37,7 +37,7 @@ static void place(problem *p, operand_id id, rapt_dtype dtype, int32_t rank, con
 void problem_layout(problem *p, operand_id id, layout l) {
     const shape s = p->s;
     const int64_t size[OP_COUNT][4] = {[OP_Q] = {s.b, s.hq, s.tq, s.d},
-                                       [OP_K] = {s.b, s.hkv, s.tk, p->key_dim ? p->key_dim : s.d},
+                                       [OP_K] = {s.b, s.hkv, s.tk, p->additive ? p->key_dim : s.d},
                                        [OP_V] = {s.b, s.hkv, s.tk, s.dv},
                                        [OP_OUT] = {s.b, s.hq, s.tq, s.dv},
                                        [OP_LSE] = {s.b, s.hq, s.tq, 0},
@@ -81,6 +81,7 @@ void problem_keep(problem *p, int32_t rank, const int64_t *size, layout l) {
 }
 
 void problem_additive(problem *p, int64_t units, int64_t key_dim) {
+    p->additive = true;
     p->key_dim = key_dim;
     problem_layout(p, OP_K, p->op[OP_K].form);
     place(p, OP_W_QUERY, RAPT_F32, 2, (int64_t[]){units, p->s.d}, LAYOUT_DENSE);

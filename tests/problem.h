@@ -58,10 +58,11 @@ typedef struct problem {
     rapt_attention what;
     call_kind call;
     rapt_score_kind score; /* CALL_SCORED */
-    int64_t key_dim;       /* size of a key, 0: D; the additive score admits another */
-    int32_t threads;       /* of the context that runs it */
-    bool in_place;         /* out is q's tensor; op[OP_OUT] is not used */
-    bool caller_scratch;   /* scratch of exactly the size asked for, in guarded memory */
+    bool additive;         /* a key has key_dim numbers, not D */
+    int64_t key_dim;
+    int32_t threads;     /* of the context that runs it */
+    bool in_place;       /* out is q's tensor; op[OP_OUT] is not used */
+    bool caller_scratch; /* scratch of exactly the size asked for, in guarded memory */
     guard_block scratch;
     oracle expected;
     char note[96]; /* what the test varies, for its messages */

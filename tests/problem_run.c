@@ -65,7 +65,11 @@ static void take_scratch(problem *p) {
     p->scratch = (guard_block){0};
     if (!p->caller_scratch) return;
     rapt_attention_info info = {0};
-    const rapt_attention_operands ops = problem_operands(p);
+    rapt_attention_operands ops = problem_operands(p);
+    rapt_tensor q = p->op[OP_Q].t, k = p->op[OP_K].t;
+    q.size[3] = k.size[3] = 0; /* all that is left of them once scores are there */
+    if (p->additive) ops.q = &q;
+    if (p->additive) ops.k = &k;
     const rapt_attention_softmax_operands pass = problem_pass_operands(p);
     rapt_context *context = harness_context(p->threads);
     if (p->call == CALL_PASS) {

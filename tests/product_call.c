@@ -53,20 +53,36 @@ void product_free(product_call *p) {
 
 /* ---- Oracle ---- */
 
-/* Element of an operand for the leading index of C's element at `w`, row i and column j. */
-static double element(const rapt_tensor *t, const walk *w, int64_t i, int64_t j) {
+/* Element [i, j] of an operand for the leading index of C's element at `w`. */
+static const float *element(const rapt_tensor *t, const walk *w, int64_t i, int64_t j) {
     int64_t at = i * t->stride[t->rank - 2] + j * t->stride[t->rank - 1];
     for (int32_t axis = 0; axis < t->rank - 2; axis++) {
         const int64_t index = w->index[axis + w->t->rank - t->rank];
         at += t->size[axis] == 1 ? 0 : index * t->stride[axis];
     }
-    return (double)((const float *)t->data)[at];
+    return (const float *)t->data + at;
 }
 
-/* Roundings on the way from a product of two elements to the result: two per term of an unfused sum
- * and one per block of k (a block has at least 100 terms, or is alone); alpha, beta, bias and the
- * joining of spans add a few. Each is off by half a unit in the last place of a partial sum, which
- * the sum of all absolute terms bounds; or, below the normal range, by 2^-150. */
+/* sum_k A[i,k] B[k,j] and the sum of the absolute terms. */
+static double dot(const product_call *p, const walk *w, double *magnitude) {
+    const rapt_tensor *a = &p->t[PRODUCT_A], *b = &p->t[PRODUCT_B];
+    const float *x = element(a, w, w->index[w->t->rank - 2], 0);
+    const float *y = element(b, w, 0, w->index[w->t->rank - 1]);
+    const int64_t x_step = a->stride[a->rank - 1], y_step = b->stride[b->rank - 2];
+    double sum = 0;
+    *magnitude = 0;
+    for (int64_t k = 0; k < a->size[a->rank - 1]; k++) {
+        const double term = (double)x[k * x_step] * (double)y[k * y_step];
+        sum += term;
+        *magnitude += fabs(term);
+    }
+    return sum;
+}
+
+/* Roundings on the way from a product of two elements to the result: two per term of an unfused
+ * sum; two per block of k (alpha, the addition to C), and a block has 512 terms or is alone; beta
+ * and bias. Each is off by half a unit in the last place of a partial sum, which the sum of all
+ * absolute terms bounds; or, below the normal range, by 2^-150. */
 static double tolerance(const product_call *p, int64_t k, double magnitude) {
     const double roundings = 2.02 * (double)k + 16;
     const double alpha = p->what.alpha.on ? fabs((double)p->what.alpha.value) : 1.0;
@@ -74,10 +90,9 @@ static double tolerance(const product_call *p, int64_t k, double magnitude) {
 }
 
 void product_expect(product_call *p) {
-    const rapt_tensor *a = &p->t[PRODUCT_A], *b = &p->t[PRODUCT_B], *bias = &p->t[PRODUCT_BIAS],
-                      *c = &p->t[PRODUCT_C];
+    const rapt_tensor *bias = &p->t[PRODUCT_BIAS], *c = &p->t[PRODUCT_C];
     const double alpha = p->what.alpha.on ? (double)p->what.alpha.value : 1.0;
-    const int64_t inner = a->size[a->rank - 1];
+    const int64_t inner = p->t[PRODUCT_A].size[p->t[PRODUCT_A].rank - 1];
     size_t count = 1, n = 0;
     for (int32_t axis = 0; axis < c->rank; axis++) { count *= (size_t)c->size[axis]; }
     free(p->want);
@@ -86,14 +101,7 @@ void product_expect(product_call *p) {
     p->tol = malloc((count + 1) * sizeof(double));
     REQUIRE(p->want && p->tol, "out of memory");
     for (walk w = walk_begin(c); !w.done; walk_next(&w), n++) {
-        const int64_t i = w.index[c->rank - 2], j = w.index[c->rank - 1];
-        double sum = 0, magnitude = 0;
-        for (int64_t k = 0; k < inner; k++) {
-            const double term = element(a, &w, i, k) * element(b, &w, k, j);
-            sum += term;
-            magnitude += fabs(term);
-        }
-        sum *= alpha;
+        double magnitude = 0, sum = alpha * dot(p, &w, &magnitude);
         magnitude *= fabs(alpha);
         if (p->what.beta != 0.0f) {
             const double old = (double)p->what.beta * (double)*walk_f32(&w);
@@ -101,7 +109,8 @@ void product_expect(product_call *p) {
             magnitude += fabs(old);
         }
         if (bias->rank) {
-            const double added = (double)((const float *)bias->data)[j * bias->stride[0]];
+            const double added =
+                (double)((const float *)bias->data)[w.index[c->rank - 1] * bias->stride[0]];
             sum += added;
             magnitude += fabs(added);
         }

@@ -11,8 +11,8 @@ if(RAPT_SANITIZE OR CMAKE_CROSSCOMPILING OR CMAKE_BUILD_TYPE STREQUAL "Debug")
   target_compile_definitions(test_exp PRIVATE RAPT_EXP_STEP=4099)
 endif()
 
-add_executable(kernels_plain standalone/kernels_plain.c kernel_tools.c kernel_checks.c
-  kernel_checks_product.c kernel_checks_rows.c kernel_checks_scores.c kernel_checks_softmax.c kernel_checks_dropout.c
+file(GLOB rapt_kernel_checks CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/kernel_checks*.c)
+add_executable(kernels_plain standalone/kernels_plain.c kernel_tools.c ${rapt_kernel_checks}
   exp_checks.c exp_fused.c guard.c rng.c)
 target_include_directories(kernels_plain PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
 target_compile_definitions(kernels_plain PRIVATE _GNU_SOURCE)

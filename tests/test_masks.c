@@ -59,19 +59,6 @@ Test(polarity, bias_is_added) {
 
 /* ---- Broadcast ---- */
 
-/* Copies a mask or bias of rank 1 to 4 to its full shape. */
-static void expand(problem *to, const problem *from, operand_id id) {
-    const rapt_tensor *t = &from->op[id].t;
-    const int64_t bytes = rapt_dtype_bytes(t->dtype);
-    for (walk w = walk_begin(&to->op[id].t); !w.done; walk_next(&w)) {
-        const uint8_t *at = t->data;
-        for (int32_t axis = 0; axis < t->rank; axis++) {
-            if (t->size[axis] != 1) at += w.index[4 - t->rank + axis] * t->stride[axis] * bytes;
-        }
-        for (int64_t n = 0; n < bytes; n++) walk_byte(&w)[n] = at[n];
-    }
-}
-
 static void expect_broadcast(shape s, operand_id id, int32_t rank, const int64_t *size,
                              guard_side side) {
     problem p, dense;
@@ -92,7 +79,7 @@ static void expect_broadcast(shape s, operand_id id, int32_t rank, const int64_t
         problem_full_bias(&dense);
         fill_random(&p, id, &r, FILL_NORMAL);
     }
-    expand(&dense, &p, id);
+    fill_expanded(&dense, &p, id);
     expect_oracle(&p);
     expect_run(&dense);
     expect_same_bits(&p, &dense);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
- * test_matmul.c: the matrix product against its oracle: random sizes around the edges of tiles and
- * blocks, layouts, broadcast batches, alpha, beta and bias.
+ * test_matmul.c: the matrix product against its oracle: sizes around every edge of tiles and
+ * blocks, layouts, broadcast batches, alpha, beta, bias, sizes of 0, and random combinations.
+ * Equal bits and poison: test_matmul_bits.c; errors and memory: test_matmul_errors.c.
  *
- *   RAPT_TEST_CASES   number of random cases
+ *   RAPT_TEST_CASES   number of random cases, times 20
  *   RAPT_TEST_SEED    seed of the first one; the others follow by adding 1 */
 #include "harness.h"
 #include "product_call.h"
@@ -12,8 +13,178 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static char why[512];
+
+static void expect_product(product_call *p) {
+    REQUIRE(product_try(p, why, sizeof why), "%s\n%s", why, product_text(p));
+}
+
+static uint64_t number_from(const char *variable, uint64_t otherwise) {
+    const char *text = getenv(variable);
+    return text && *text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+/* ---- Known numbers: the oracle and the library against a product done by hand ---- */
+
+Test(matmul, by_hand) {
+    product_call p;
+    product_make(&p, 2, 3, 2, 1);
+    product_place(&p, PRODUCT_BIAS, LAYOUT_DENSE, 1, (int64_t[]){2});
+    const float a[] = {1, 2, 3, 4, 5, 6}, b[] = {7, 8, 9, 10, 11, 12}, c[] = {1, -1, 2, -2};
+    memcpy(p.t[PRODUCT_A].data, a, sizeof a);
+    memcpy(p.t[PRODUCT_B].data, b, sizeof b);
+    memcpy(p.t[PRODUCT_C].data, c, sizeof c);
+    memcpy(p.t[PRODUCT_BIAS].data, (const float[]){100, 200}, 2 * sizeof(float));
+    p.what = (rapt_matmul){.alpha = {1, 0.5f}, .beta = 3.0f};
+    expect_product(&p);
+    const double want[] = {0.5 * 58 + 3 + 100, 0.5 * 64 - 3 + 200, 0.5 * 139 + 6 + 100,
+                           0.5 * 154 - 6 + 200};
+    for (int n = 0; n < 4; n++) {
+        REQUIRE((double)((const float *)p.t[PRODUCT_C].data)[n] == want[n], "element %d", n);
+        REQUIRE(p.want[n] == want[n], "oracle, element %d", n);
+    }
+    product_free(&p);
+}
+
+/* ---- Edges ---- */
+
+/* Every remainder of rows and columns in register tiles of up to 16 rows and 64 columns. */
+Test(matmul, every_tile_tail) {
+    for (int64_t m = 0; m <= 26; m++) {
+        for (int64_t n = 0; n <= 130; n += n < 20 || n > 60 ? 1 : 7) {
+            product_call p;
+            product_make(&p, m, 3, n, (uint64_t)(100 * m + n));
+            p.side = n % 2 ? GUARD_AFTER : GUARD_BEFORE;
+            p.what.beta = m % 2 ? 0.0f : 0.5f;
+            expect_product(&p);
+            product_free(&p);
+        }
+    }
+}
+
+/* Blocks of k: none, one, several; and what is left of a vector when columns become lanes. */
+Test(matmul, every_block_edge) {
+    static const int64_t sizes[] = {0,    1,    2,    15,   16,   17,   31,   33,  511,
+                                    1023, 1024, 1025, 2047, 2048, 2049, 3073, 4097};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        for (int transposed = 0; transposed < 4; transposed++) {
+            product_call p;
+            const int64_t m = 7, n = 19, k = sizes[i];
+            product_make(&p, m, k, n, (uint64_t)k);
+            product_place(&p, PRODUCT_A, transposed & 1 ? LAYOUT_TRANSPOSED : LAYOUT_DENSE, 2,
+                          (int64_t[]){m, k});
+            product_place(&p, PRODUCT_B, transposed & 2 ? LAYOUT_TRANSPOSED : LAYOUT_DENSE, 2,
+                          (int64_t[]){k, n});
+            product_place(&p, PRODUCT_BIAS, LAYOUT_DENSE, 1, &n);
+            product_fill(&p, (uint64_t)k + 1);
+            p.what = (rapt_matmul){.alpha = {1, 1.5f}, .beta = i % 2 ? -0.5f : 0.0f};
+            expect_product(&p);
+            product_free(&p);
+        }
+    }
+}
+
+/* Strips of several hundred rows, more packed panels than one wave holds, A transposed or not. */
+Test(matmul, strips_and_waves) {
+    static const int64_t sizes[][3] = {
+        {1500, 40, 70}, {333, 400, 130}, {150, 1100, 70}, {9, 1030, 2200}, {5, 2100, 1050}};
+    const int sanitized = number_from("RAPT_TEST_CASES", 100000) < 100000;
+    for (size_t i = 0; i < (sanitized ? 1 : sizeof sizes / sizeof *sizes); i++) {
+        for (int threads = 1; threads <= 3; threads += 2) {
+            product_call p;
+            const int64_t m = sizes[i][0], k = sizes[i][1], n = sizes[i][2];
+            product_make(&p, m, k, n, i);
+            product_place(&p, PRODUCT_A, threads > 1 ? LAYOUT_TRANSPOSED : LAYOUT_DENSE, 2,
+                          (int64_t[]){m, k});
+            product_place(&p, PRODUCT_B, threads > 1 ? LAYOUT_DENSE : LAYOUT_TRANSPOSED, 2,
+                          (int64_t[]){k, n});
+            product_fill(&p, i);
+            p.threads = threads;
+            p.caller_scratch = true;
+            expect_product(&p);
+            product_free(&p);
+        }
+    }
+}
+
+/* ---- Layouts and batches ---- */
+
+Test(matmul, every_layout) {
+    for (layout l = 0; l < LAYOUT_COUNT; l++) {
+        for (product_id id = 0; id < PRODUCT_IDS; id++) {
+            if (id == PRODUCT_C && l >= LAYOUT_WRITABLE) { continue; }
+            product_call p;
+            const int64_t n = 37, a[] = {2, 3, 18, 21}, b[] = {2, 3, 21, 37}, c[] = {2, 3, 18, 37};
+            product_make(&p, 1, 1, 1, 1);
+            product_place(&p, PRODUCT_A, id == PRODUCT_A ? l : LAYOUT_DENSE, 4, a);
+            product_place(&p, PRODUCT_B, id == PRODUCT_B ? l : LAYOUT_DENSE, 4, b);
+            product_place(&p, PRODUCT_C, id == PRODUCT_C ? l : LAYOUT_DENSE, 4, c);
+            product_place(&p, PRODUCT_BIAS, id == PRODUCT_BIAS ? l : LAYOUT_DENSE, 1, &n);
+            product_fill(&p, (uint64_t)l);
+            expect_product(&p);
+            p.what.beta = 2.0f;
+            expect_product(&p);
+            product_free(&p);
+        }
+    }
+}
+
+/* Each leading axis of A and of B: full, of size 1, or absent. */
+Test(matmul, every_broadcast) {
+    const int64_t lead[4] = {2, 3, 1, 2};
+    for (int a_mask = 0; a_mask < 16; a_mask++) {
+        for (int b_mask = 0; b_mask < 16; b_mask++) {
+            product_call p;
+            product_make(&p, 1, 1, 1, 1);
+            int64_t a[6], b[6], c[6];
+            for (int axis = 0; axis < 4; axis++) {
+                a[axis] = a_mask >> axis & 1 ? lead[axis] : 1;
+                b[axis] = b_mask >> axis & 1 ? lead[axis] : 1;
+                c[axis] = lead[axis];
+            }
+            a[4] = c[4] = 3;
+            a[5] = b[4] = 4;
+            b[5] = c[5] = 5;
+            const int32_t a_cut = a_mask == 0 ? 4 : 0, b_cut = b_mask < 4 ? 2 : 0;
+            if (b_cut == 2 && (b[0] != 1 || b[1] != 1)) {
+                product_place(&p, PRODUCT_B, LAYOUT_DENSE, 6, b);
+            } else {
+                product_place(&p, PRODUCT_B, LAYOUT_DENSE, 6 - b_cut, b + b_cut);
+            }
+            product_place(&p, PRODUCT_A, LAYOUT_DENSE, 6 - a_cut, a + a_cut);
+            product_place(&p, PRODUCT_C, b_mask % 3 ? LAYOUT_DENSE : LAYOUT_BTHD, 6, c);
+            product_fill(&p, (uint64_t)(16 * a_mask + b_mask));
+            expect_product(&p);
+            product_free(&p);
+        }
+    }
+}
+
+Test(matmul, sizes_of_zero) {
+    static const int64_t sizes[][4] = {
+        {0, 3, 4, 5}, {2, 0, 4, 5}, {2, 3, 0, 5}, {2, 3, 4, 0}, {0, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        const int64_t *s = sizes[i]; /* batch, M, K, N */
+        product_call p;
+        product_make(&p, 1, 1, 1, 1);
+        product_place(&p, PRODUCT_A, LAYOUT_DENSE, 3, (int64_t[]){s[0], s[1], s[2]});
+        product_place(&p, PRODUCT_B, LAYOUT_DENSE, 3, (int64_t[]){s[0], s[2], s[3]});
+        product_place(&p, PRODUCT_C, LAYOUT_DENSE, 3, (int64_t[]){s[0], s[1], s[3]});
+        product_place(&p, PRODUCT_BIAS, LAYOUT_DENSE, 1, &s[3]);
+        product_fill(&p, i);
+        for (int beta = 0; beta < 2; beta++) {
+            p.what.beta = (float)beta;
+            expect_product(&p);
+        }
+        for (product_id id = 0; id < PRODUCT_IDS; id++) {
+            if (p.memory[id].bytes == 0) { p.t[id].data = NULL; }
+        }
+        expect_product(&p);
+        product_free(&p);
+    }
+}
 
 /* ---- Random cases ---- */
 
@@ -26,8 +197,8 @@ static int64_t draw_size(rng *r) {
 }
 
 static int64_t draw_inner(rng *r) {
-    static const int64_t blocks[] = {128, 255, 256, 257, 383, 384, 385, 512, 513};
-    return rng_chance(r, 10) ? blocks[rng_range(r, 0, 8)] : draw_size(r);
+    static const int64_t blocks[] = {127, 384, 512, 1024, 1025, 2049};
+    return rng_chance(r, 6) ? blocks[rng_range(r, 0, 5)] : draw_size(r);
 }
 
 /* An operand of C's rank or less, each leading axis full or 1. */
@@ -69,11 +240,6 @@ static void draw(product_call *p, uint64_t seed) {
     p->threads = rng_chance(&r, 70) ? 1 : (int32_t)rng_range(&r, 2, 4);
     p->caller_scratch = rng_chance(&r, 30);
     product_fill(p, seed);
-}
-
-static uint64_t number_from(const char *variable, uint64_t otherwise) {
-    const char *text = getenv(variable);
-    return text && *text ? strtoull(text, NULL, 0) : otherwise;
 }
 
 Test(matmul, random) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * test_memory.c: allocations that fail, scratch that the caller supplies, reuse of scratch, and how
  * much of it there is. */
+#include "counter.h"
 #include "message.h"
 #include "plain.h"
 
@@ -9,37 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* An allocator that counts, and fails one allocation on request. */
-typedef struct counter {
-    int64_t allocations, live;
-    int64_t fail_at; /* index of the allocation that fails; -1: none */
-    size_t largest;
-    int misaligned;
-} counter;
-
-static void *counted_allocate(void *user, size_t bytes, size_t alignment) {
-    counter *c = user;
-    if (alignment == 0 || alignment > 64 || (alignment & (alignment - 1))) { c->misaligned = 1; }
-    if (c->allocations++ == c->fail_at) { return NULL; }
-    if (bytes > c->largest) { c->largest = bytes; }
-    void *memory = aligned_alloc(64, (bytes + 63) / 64 * 64);
-    if (memory) { memset(memory, 0xFF, bytes); } /* NaN: nothing may rely on zeros */
-    c->live++;
-    return memory;
-}
-
-static void counted_release(void *user, void *memory) {
-    counter *c = user;
-    c->live--;
-    free(memory);
-}
-
-static rapt_status create(rapt_context **context, counter *c, int32_t threads) {
-    const rapt_context_options options = {.threads = threads,
-                                          .allocator = {counted_allocate, counted_release, c}};
-    return rapt_context_create(context, &options);
-}
 
 /* Large enough for several tasks on several threads, with every optional operand. */
 static const plain_sizes several_tasks = {2, 4, 2, 150, 300, 33, 20};
@@ -71,7 +41,7 @@ static rapt_status whole_life(counter *c, plain *p, const plain *expected) {
     rapt_attention_info info;
     double costs[4];
     plain_clear(p);
-    rapt_status status = create(&context, c, 2);
+    rapt_status status = counter_context(&context, c, 2);
     cr_expect(status != RAPT_ERR_MEMORY || !context, "a context without memory");
     if (status == RAPT_OK) {
         status = rapt_attention_forward_info(context, &p->what, &p->operands, &info);
@@ -116,7 +86,7 @@ Test(memory, each_allocation_fails_in_turn) {
 Test(memory, later_calls_reuse_scratch) {
     counter c = {.fail_at = -1};
     rapt_context *context = NULL;
-    cr_assert_eq(create(&context, &c, 3), RAPT_OK);
+    cr_assert_eq(counter_context(&context, &c, 3), RAPT_OK);
     plain large, small, first;
     plain_make(&large, several_tasks, 1);
     plain_make(&first, several_tasks, 1);
@@ -185,7 +155,7 @@ Test(memory, callers_scratch_of_the_exact_size) {
     for (int32_t threads = 1; threads <= 8; threads *= 2) {
         counter c = {.fail_at = -1};
         rapt_context *context = NULL;
-        cr_assert_eq(create(&context, &c, threads), RAPT_OK);
+        cr_assert_eq(counter_context(&context, &c, threads), RAPT_OK);
         cr_expect_eq(plain_run(&expected.p, context), RAPT_OK);
         const int64_t allocations = c.allocations;
         const int fills[] = {0x00, 0xFF, 0x7E};
@@ -303,7 +273,7 @@ Test(memory, sizes_do_not_wrap) {
 Test(memory, context_allocates_what_info_says) {
     counter c = {.fail_at = -1};
     rapt_context *context = NULL;
-    cr_assert_eq(create(&context, &c, 2), RAPT_OK);
+    cr_assert_eq(counter_context(&context, &c, 2), RAPT_OK);
     plain p;
     plain_make(&p, several_tasks, 3);
     const size_t bytes = needed_scratch(context, &p);

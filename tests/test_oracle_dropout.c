@@ -135,7 +135,7 @@ Test(oracle_dropout, additive_scores) {
     expect_values(p.expected.lse, (double[]){log(l)}, 1, "lse");
     p.score = RAPT_SCORE_DOT;
     problem_drop(&p, OP_W_QUERY);
-    p.key_dim = 0;
+    p.additive = false;
     problem_layout(&p, OP_K, LAYOUT_DENSE);
     *problem_at(&p, OP_K, 0, 0, 1, 0) = 0.5f; /* scores 0 and 1 */
     problem_expect(&p);

@@ -161,6 +161,27 @@ Test(safetensors, files_without_alignment) {
     }
 }
 
+/* Tensors without elements may stand anywhere, whatever their names. */
+Test(safetensors, empty_tensors_between_others) {
+    static const char bytes[] = "\xA1\0\0\0\0\0\0\0"
+                                "{\"a\":{\"dtype\":\"BOOL\",\"shape\":[2],\"data_offsets\":[0,2]},"
+                                "\"b\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[0,0]},"
+                                "\"c\":{\"dtype\":\"F32\",\"shape\":[0],\"data_offsets\":[2,2]}}"
+                                "\1\2";
+    folder f;
+    folder_make(&f);
+    file_write(folder_file(&f, "t"), bytes, sizeof bytes - 1);
+    rapt_safetensors *file = open_file(f.file);
+    cr_assert_eq(rapt_safetensors_count(file), 3);
+    cr_expect_str_eq(rapt_safetensors_name(file, 0), "b");
+    cr_expect_str_eq(rapt_safetensors_name(file, 1), "a");
+    cr_expect_str_eq(rapt_safetensors_name(file, 2), "c");
+    rapt_tensor view = get(file, "a");
+    expect_view(&view, RAPT_BOOL, 1, (int64_t[]){2}, "\1\2", __LINE__);
+    rapt_safetensors_close(file);
+    folder_remove(&f);
+}
+
 /* ---- Saving ---- */
 
 static const float numbers[6] = {0, 1, 2, 3, 4, 5}, half = 0.5f;

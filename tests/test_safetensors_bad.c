@@ -279,6 +279,10 @@ Test(safetensors_bad, load) {
     expect_not_loaded(&p, RAPT_ERR_SHAPE, "W_query 2 3 3 2", __LINE__);
     p.tensor = rapt_tensor_1d(RAPT_F32, sink, 6);
     expect_not_loaded(&p, RAPT_ERR_SHAPE, "W_query 2 3 6", __LINE__);
+    p.tensor = rapt_tensor_1d(RAPT_F32, sink, 2);
+    expect_not_loaded(&p, RAPT_ERR_SHAPE, "W_query 2 3", __LINE__);
+    p.tensor = rapt_tensor_3d(RAPT_F32, sink, 2, 3, 0);
+    expect_not_loaded(&p, RAPT_ERR_SHAPE, "W_query 2 3 0", __LINE__);
     p.tensor.rank = 7;
     expect_not_loaded(&p, RAPT_ERR_SHAPE, "W_query 7 6", __LINE__);
     p.tensor.rank = -1;
@@ -288,6 +292,8 @@ Test(safetensors_bad, load) {
     expect_not_loaded(&p, RAPT_ERR_SHAPE, "W_query 3 1", __LINE__);
     p = query_parameter();
     p.tensor.stride[0] = INT64_MIN;
+    expect_not_loaded(&p, RAPT_ERR_SHAPE, "W_query 2 0", __LINE__);
+    p.tensor.stride[0] = INT64_C(1) << 60;
     expect_not_loaded(&p, RAPT_ERR_SHAPE, "W_query 2 0", __LINE__);
     p.tensor.stride[0] = 2;
     expect_not_loaded(&p, RAPT_ERR_OVERLAP, "W_query overlaps", __LINE__);

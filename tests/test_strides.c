@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * test_strides.c: the same values in other places give the same bits: every layout of every tensor,
  * stride 0, packed projections, odd addresses, and offsets beyond 2^31. */
+#include "compare.h"
 #include "harness.h"
 
 #include <criterion/criterion.h>
@@ -161,13 +162,18 @@ static rapt_tensor moved(const rapt_tensor *t, unsigned char *memory, int64_t by
     return to;
 }
 
-Test(address, only_the_element_s_alignment_is_needed) {
+static void expect_any_address(bool with_weights) {
     enum { ROOM = 1 << 16 };
     _Alignas(64) static unsigned char memory[OP_COUNT][ROOM];
     problem p;
     problem_init(&p, (shape){1, 2, 2, 30, 40, 16, 16});
     problem_full_mask(&p);
     problem_full_bias(&p);
+    problem_full_keep(&p);
+    if (with_weights) problem_layout(&p, OP_WEIGHTS, LAYOUT_DENSE);
+    p.what.dropout = (rapt_dropout){1, 0.5, 3, 4};
+    rng r = rng_make(6, 9);
+    fill_bools(&p, OP_KEEP, &r, 50);
     fill_normal(&p, 6);
     for (int64_t j = 5; j < 40; j += 7) mask_set(&p, 0, 1, 20, j, 0);
     expect_oracle(&p);
@@ -183,8 +189,10 @@ Test(address, only_the_element_s_alignment_is_needed) {
                                              .v = &t[OP_V],
                                              .mask = &t[OP_MASK],
                                              .bias = &t[OP_BIAS],
+                                             .keep = &t[OP_KEEP],
                                              .out = &t[OP_OUT],
-                                             .lse = &t[OP_LSE]};
+                                             .lse = &t[OP_LSE],
+                                             .weights = with_weights ? &t[OP_WEIGHTS] : NULL};
         memset(t[OP_OUT].data, 0xff, 30 * 2 * 16 * sizeof(float));
         const rapt_status status = rapt_attention_forward(harness_context(1), &p.what, &ops);
         REQUIRE(status == RAPT_OK, "%s", rapt_context_message(harness_context(1)));
@@ -192,8 +200,16 @@ Test(address, only_the_element_s_alignment_is_needed) {
         for (walk w = walk_begin(&t[OP_OUT]); !w.done; walk_next(&w), walk_next(&from)) {
             REQUIRE(*walk_f32(&w) == *walk_f32(&from), "step %lld", (long long)step);
         }
+        char why[256];
+        REQUIRE(!with_weights || compare_bits(&t[OP_WEIGHTS], &p.op[OP_WEIGHTS].t, why, sizeof why),
+                "step %lld: weights: %s", (long long)step, why);
     }
     problem_free(&p);
+}
+
+Test(address, only_the_element_s_alignment_is_needed) {
+    expect_any_address(false);
+    expect_any_address(true);
 }
 
 /* ---- Offsets beyond 2^31, in memory that exists only where it is touched ---- */
@@ -223,12 +239,17 @@ static void expect_same_elsewhere(problem *p, operand_id id, int32_t axis, int64
         stride < 0 ? memory - (far.size[axis] - 1) * stride * rapt_dtype_bytes(far.dtype) : memory;
     copy_elements(&far, &p->op[id].t);
     rapt_attention_operands ops = problem_operands(p);
-    const rapt_tensor **places[] = {&ops.q,    &ops.k,           &ops.v,   &ops.mask,
-                                    &ops.bias, &ops.key_lengths, &ops.out, &ops.lse};
-    rapt_tensor out = p->op[OP_OUT].t;
+    const rapt_tensor **places[OP_COUNT] = {
+        [OP_Q] = &ops.q,       [OP_K] = &ops.k,       [OP_V] = &ops.v,
+        [OP_MASK] = &ops.mask, [OP_BIAS] = &ops.bias, [OP_KEEP] = &ops.keep,
+        [OP_OUT] = &ops.out,   [OP_LSE] = &ops.lse,   [OP_WEIGHTS] = &ops.weights};
+    rapt_tensor out = p->op[OP_OUT].t, weights = p->op[OP_WEIGHTS].t;
     float *fresh = calloc((size_t)(p->s.b * p->s.hq * p->s.tq * p->s.dv), sizeof *fresh);
+    float *others = calloc((size_t)(p->s.b * p->s.hq * p->s.tq * p->s.tk), sizeof *others);
     out.data = fresh;
+    weights.data = others;
     ops.out = &out;
+    if (ops.weights) ops.weights = &weights;
     *places[id] = &far;
     const rapt_status status = rapt_attention_forward(harness_context(1), &p->what, &ops);
     REQUIRE(status == RAPT_OK, "%s", rapt_context_message(harness_context(1)));
@@ -236,7 +257,11 @@ static void expect_same_elsewhere(problem *p, operand_id id, int32_t axis, int64
     for (walk w = walk_begin(ops.out); !w.done; walk_next(&w), walk_next(&from)) {
         REQUIRE(*walk_f32(&w) == *walk_f32(&from), "row %lld", (long long)w.index[2]);
     }
+    char why[256];
+    REQUIRE(!ops.weights || compare_bits(ops.weights, &p->op[OP_WEIGHTS].t, why, sizeof why),
+            "weights: %s", why);
     free(fresh);
+    free(others);
     munmap(memory, (size_t)bytes);
 }
 
@@ -261,6 +286,19 @@ Test(far, strides_of_gigabytes) {
         expect_same_elsewhere(&p, OP_Q, 2, sign * two_31);
         expect_same_elsewhere(&p, OP_OUT, 0, sign * two_31);
         expect_same_elsewhere(&p, OP_OUT, 2, sign * two_31);
+    }
+    problem_full_keep(&p);
+    problem_layout(&p, OP_WEIGHTS, LAYOUT_DENSE);
+    p.what.dropout = (rapt_dropout){1, 0.5, 1, 1};
+    rng r = rng_make(8, 0);
+    fill_bools(&p, OP_KEEP, &r, 50);
+    expect_oracle(&p);
+    for (int sign = 1; sign >= -1; sign -= 2) {
+        expect_same_elsewhere(&p, OP_KEEP, 1, sign * two_31);
+        expect_same_elsewhere(&p, OP_KEEP, 3, sign * ((int64_t)1 << 22));
+        expect_same_elsewhere(&p, OP_WEIGHTS, 0, sign * two_31);
+        expect_same_elsewhere(&p, OP_WEIGHTS, 2, sign * two_31);
+        expect_same_elsewhere(&p, OP_WEIGHTS, 3, sign * ((int64_t)1 << 22));
     }
     problem_free(&p);
 }

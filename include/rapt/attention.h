@@ -65,7 +65,8 @@ typedef struct rapt_window {
  * p, and is multiplied by 1 / (1 - p) otherwise. p = 0 and training = 0 are bitwise no dropout; p =
  * 1 gives zeros. lse does not know of it. Which weights are kept depends on (seed, offset, batch,
  * query head, query, key) alone, never on threads, tiles, strides or instruction set: random.h has
- * the formula. A training loop gives each step another offset. */
+ * the formula. A training loop gives each step another offset. Without a pattern of the caller's,
+ * B * Hq and Tq may be up to 2^32, Tk up to 2^34 (RAPT_ERR_SHAPE beyond). */
 typedef struct rapt_dropout {
     int32_t training; /* 0 or 1; 0: no dropout, whatever p says */
     double p;         /* 0 .. 1 */

@@ -28,10 +28,10 @@
 extern "C" {
 #endif
 
-/* Where the context's memory comes from; both null = malloc and free. `allocate` returns memory
- * aligned to `alignment` (a power of two <= 64) or null; other memory is given back and counts as
- * null. Both are called only from the thread that
- * makes the call, never inside a parallel region. */
+/* Where the context's memory comes from; both null = posix_memalign (with huge pages for large
+ * blocks, where the system gives them) and free. `allocate` returns memory aligned to `alignment`
+ * (a power of two <= 64) or null; other memory is given back and counts as null. Both are called
+ * only from the thread that makes the call, never inside a parallel region. */
 typedef struct rapt_allocator {
     void *(*allocate)(void *user, size_t bytes, size_t alignment);
     void (*release)(void *user, void *memory);

@@ -9,15 +9,22 @@
  *                     split: one projection for each role, cut into heads; output projection
  *
  * A module is a plain struct: init makes its parameters, forward computes, free gives its memory
- * back. Parameters are tensors for the caller to read, copy and replace through `data`. A module
- * has no state but these, and no generator of its own.
+ * back. Parameters are tensors for the caller to read, copy and overwrite through `data` (free
+ * gives back the memory that init got: do not point `data` elsewhere in the struct that is freed).
+ * A module has no state but these, and no generator of its own.
  *
  * Every *_init zeroes the struct first, so that free is safe after any error; allocates with the
  * context's allocator; draws PyTorch's default initialisation from `generator` in PyTorch's order,
  * or, with a null generator, sets all parameters to zero. The context must outlive the module.
  * Errors of init: RAPT_ERR_ARGUMENT, RAPT_ERR_SHAPE (sizes < 1 or too large, d_out not divisible by
- * heads), RAPT_ERR_MEMORY. Errors of forward: those of rapt_attention_forward, and RAPT_ERR_SHAPE
- * for a sequence beyond context_length. Nothing is written, and nothing drawn, then. */
+ * heads), RAPT_ERR_MEMORY. Errors of forward: those of rapt_attention_forward, RAPT_ERR_SHAPE for a
+ * sequence beyond context_length, and RAPT_ERR_ARGUMENT for sources that a module does not take.
+ * Nothing is written, and nothing drawn, then.
+ *
+ * What attention.h says of visibility, empty rows, sizes of 0, NaN, strides, threads and bits holds
+ * for forward. `out` and `weights` share no element with each other, an input or a parameter.
+ * Memory: one piece of the context's scratch, a few times x (for about 1024 tokens at a time, but
+ * for Philox dropout), and what the call's members name. */
 #ifndef RAPT_MODULES_H
 #define RAPT_MODULES_H
 
@@ -27,6 +34,7 @@
 #include "status.h"
 #include "tensor.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -43,13 +51,23 @@ typedef struct rapt_parameter {
 /* Elements of all listed tensors together. */
 RAPT_API int64_t rapt_parameter_count(const rapt_parameter *list, int64_t count);
 
+/* ---- What backward needs to know of forward: memory of the caller's, 64-byte aligned, of at least
+ * as many bytes as the module's *_record_bytes says: projections q, k, v [B, T or S, features],
+ * attention output [B, T, features], lse [B, heads, T], and with a generator its pattern
+ * [B, heads, T, S] in bytes. A record serves one forward; each of several forwards that wait for
+ * their backward has its own. ---- */
+typedef struct rapt_record {
+    void *data;
+    size_t bytes;
+} rapt_record;
+
 /* ---- What forward takes. Null or 0 = absent. B batch, T tokens, S of the key source. ---- */
 typedef struct rapt_module_call {
     const rapt_tensor *x; /* in, f32 [B, T, d_in] or [T, d_in]: queries, and by default all else */
 
     /* Cross-attention (split only): keys from one sequence, values from one of the same length;
      * value_source null = key_source. Rank as x. */
-    const rapt_tensor *key_source;   /* in, f32 [B, S, key_dim] */
+    const rapt_tensor *key_source;   /* in, f32 [B, S, key_dim]; S: any number */
     const rapt_tensor *value_source; /* in, f32 [B, S, value_dim] */
 
     /* As in rapt_attention_operands, for the shape [B, heads, T, S]. */
@@ -68,6 +86,9 @@ typedef struct rapt_module_call {
     rapt_generator *generator;
     uint64_t seed;
     uint32_t offset;
+
+    /* For a backward call to follow: what forward writes there, backward reads. Null: no record. */
+    const rapt_record *record;
 } rapt_module_call;
 
 /* ---- Linear layer: y = x W^T + bias. ---- */
@@ -141,12 +162,13 @@ RAPT_API rapt_status rapt_self_v2_from_v1(rapt_self_v2 *to, const rapt_self_v1 *
 typedef enum rapt_mask_route {
     RAPT_MASK_BEFORE_SOFTMAX = 0, /* scores -inf, then softmax: the fused path */
     RAPT_MASK_AFTER_SOFTMAX = 1   /* softmax, zero, renormalise: the text's first way, for teaching;
-                                     memory O(B T S) */
+                                     memory O(B T S). The future takes part in the first softmax:
+                                     NaN there, or scores some 87 above all others, reach the row */
 } rapt_mask_route;
 
 typedef struct rapt_causal_config {
     int64_t d_in, d_out;
-    int64_t context_length; /* longest sequence */
+    int64_t context_length; /* longest sequence; >= 1 */
     double dropout;         /* 0 .. 1 */
     int32_t qkv_bias;       /* 0 or 1 */
     rapt_mask_route route;
@@ -169,7 +191,8 @@ RAPT_API void rapt_causal_free(rapt_causal_attention *module);
 typedef struct rapt_stacked {
     rapt_context *context;
     int64_t heads;
-    rapt_causal_attention *head; /* [heads] */
+    rapt_causal_attention *head; /* [heads], in one block of memory: not to be freed one by one; the
+                                    configuration is that of head 0 */
 } rapt_stacked;
 
 RAPT_API rapt_status rapt_stacked_init(rapt_context *context, rapt_stacked *module,
@@ -183,14 +206,14 @@ RAPT_API void rapt_stacked_free(rapt_stacked *module);
  * 1/sqrt(head_dim), output projection. ---- */
 typedef struct rapt_split_config {
     int64_t d_in, d_out;
-    int64_t context_length; /* longest sequence; 0: no limit */
+    int64_t context_length; /* longest sequence, key sources included; 0: no limit */
     int64_t heads;          /* divides d_out */
     double dropout;         /* 0 .. 1 */
     int32_t qkv_bias;       /* 0 or 1 */
 
     int32_t no_out_bias; /* 1: the output projection has no bias */
     int32_t no_out_proj; /* 1: no output projection: what stacking computes */
-    int32_t not_causal;  /* 1: every query sees every key */
+    int32_t not_causal;  /* 1: every query sees every key; 0: those up to its own index */
     int64_t key_dim;     /* features of key_source; 0 = d_in */
     int64_t value_dim;   /* features of value_source; 0 = d_in */
 } rapt_split_config;
@@ -228,6 +251,72 @@ RAPT_API int64_t rapt_stacked_parameters(const rapt_stacked *module, rapt_parame
                                          int64_t capacity);
 RAPT_API int64_t rapt_split_parameters(const rapt_split *module, rapt_parameter *list,
                                        int64_t capacity);
+
+/* ---- Backward: gradients of a loss, from that to `out`. ----
+ *
+ * `call` is the forward call's, with its record, x and sources as they were; out, weights and the
+ * generator are not used. Parameters must not have changed in between.
+ *
+ * Gradients of parameters go to a module of the same kind and configuration (made by init with a
+ * null generator: zeros), and are ADDED there, as PyTorch adds to .grad: zero them before each step
+ * with rapt_gradients_zero, or let several backward calls add up. Null: not computed. */
+typedef struct rapt_module_backward {
+    const rapt_tensor *dout; /* in, f32, sizes of out */
+
+    /* Optional; sizes of x and the sources. Where forward took one tensor for several roles, its
+     * gradient is the sum over them. */
+    const rapt_tensor *dx, *dkey_source, *dvalue_source; /* out, f32 */
+    int32_t accumulate; /* for these three. 0: overwritten; 1: added to */
+} rapt_module_backward;
+
+/* Bytes of record that the call needs; data pointers may be null. Errors as of forward. */
+RAPT_API rapt_status rapt_self_v1_record_bytes(rapt_context *context, const rapt_self_v1 *module,
+                                               const rapt_module_call *call, int64_t *bytes);
+RAPT_API rapt_status rapt_self_v2_record_bytes(rapt_context *context, const rapt_self_v2 *module,
+                                               const rapt_module_call *call, int64_t *bytes);
+RAPT_API rapt_status rapt_causal_record_bytes(rapt_context *context,
+                                              const rapt_causal_attention *module,
+                                              const rapt_module_call *call, int64_t *bytes);
+RAPT_API rapt_status rapt_stacked_record_bytes(rapt_context *context, const rapt_stacked *module,
+                                               const rapt_module_call *call, int64_t *bytes);
+RAPT_API rapt_status rapt_split_record_bytes(rapt_context *context, const rapt_split *module,
+                                             const rapt_module_call *call, int64_t *bytes);
+
+/* Errors: those of forward; RAPT_ERR_ARGUMENT without a record, RAPT_ERR_SCRATCH for one that is
+ * too small or misaligned. Nothing is written then. Bitwise the same for any thread count. */
+RAPT_API rapt_status rapt_self_v1_backward(rapt_context *context, const rapt_self_v1 *module,
+                                           const rapt_module_call *call,
+                                           const rapt_module_backward *backward,
+                                           const rapt_self_v1 *gradients);
+RAPT_API rapt_status rapt_self_v2_backward(rapt_context *context, const rapt_self_v2 *module,
+                                           const rapt_module_call *call,
+                                           const rapt_module_backward *backward,
+                                           const rapt_self_v2 *gradients);
+RAPT_API rapt_status rapt_causal_backward(rapt_context *context,
+                                          const rapt_causal_attention *module,
+                                          const rapt_module_call *call,
+                                          const rapt_module_backward *backward,
+                                          const rapt_causal_attention *gradients);
+RAPT_API rapt_status rapt_stacked_backward(rapt_context *context, const rapt_stacked *module,
+                                           const rapt_module_call *call,
+                                           const rapt_module_backward *backward,
+                                           const rapt_stacked *gradients);
+RAPT_API rapt_status rapt_split_backward(rapt_context *context, const rapt_split *module,
+                                         const rapt_module_call *call,
+                                         const rapt_module_backward *backward,
+                                         const rapt_split *gradients);
+
+/* Linear layer: dx = dout W, gradients->weight += dout^T x, gradients->bias += sum of dout. dx and
+ * gradients may be null; `accumulate` is for dx. */
+RAPT_API rapt_status rapt_linear_backward(rapt_context *context, const rapt_linear *linear,
+                                          const rapt_tensor *x, const rapt_tensor *dout,
+                                          const rapt_tensor *dx, int32_t accumulate,
+                                          const rapt_linear *gradients);
+
+/* Simplified self-attention (3.3.2): dx from dout; the forward is computed again. */
+RAPT_API rapt_status rapt_simple_attention_backward(rapt_context *context, const rapt_tensor *x,
+                                                    const rapt_tensor *dout, const rapt_tensor *dx,
+                                                    int32_t accumulate);
 
 #ifdef __cplusplus
 }

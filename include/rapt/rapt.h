@@ -11,6 +11,7 @@
  *   score.h       attention with other score functions
  *   random.h      dropout's counter generator; PyTorch's stream
  *   modules.h     the four passes: simple, self, causal, multi-head attention
+ *   optimizer.h   just enough to train
  *   safetensors.h parameters in files (a library of its own, not included by this header)
  *
  * The whole of it in use:
@@ -34,6 +35,7 @@
 #include "context.h"
 #include "matmul.h"
 #include "modules.h"
+#include "optimizer.h"
 #include "random.h"
 #include "score.h"
 #include "softmax.h"

@@ -44,9 +44,10 @@ RAPT_API rapt_status rapt_safetensors_get(rapt_safetensors *file, const char *na
                                           rapt_tensor *view);
 
 /* Copies the file's tensors into the listed parameters, found by `prefix` (may be null) + name. All
- * must be there with the same dtype and sizes, or nothing is written: RAPT_ERR_ARGUMENT,
- * RAPT_ERR_DTYPE, RAPT_ERR_SHAPE, RAPT_ERR_OVERLAP. Further tensors in the file (PyTorch saves the buffer "mask" of
- * the chapter's causal modules) are not looked at. */
+ * must be there with the same dtype and sizes, or nothing is written. Further tensors in the file
+ * (PyTorch saves the buffer "mask" of the chapter's causal modules) are not looked at.
+ * Errors: RAPT_ERR_ARGUMENT (null, no such tensor), RAPT_ERR_DTYPE, RAPT_ERR_SHAPE,
+ * RAPT_ERR_OVERLAP (a parameter overlaps itself). */
 RAPT_API rapt_status rapt_safetensors_load(rapt_safetensors *file, const char *prefix,
                                            const rapt_parameter *list, int64_t count);
 

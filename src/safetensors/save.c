@@ -123,10 +123,9 @@ static rapt_status check_list(const rapt_parameter *list, int64_t count, item *i
         if (status != RAPT_OK) { return status; }
         items[i].parameter = &list[i];
         items[i].type = rapti_safetensors_dtype_of(list[i].tensor.dtype);
-        if (__builtin_add_overflow(total, items[i].bytes, &total) || total > INT64_C(1) << 62) {
+        if (__builtin_add_overflow(total, items[i].bytes, &total)) {
             return rapti_safetensors_fail(message, RAPT_ERR_SHAPE,
-                                          "%s: more than 2^62 bytes up to this tensor",
-                                          list[i].name);
+                                          "%s: 2^63 bytes or more up to this tensor", list[i].name);
         }
     }
     return RAPT_OK;

@@ -7,6 +7,8 @@
 
 causal.safetensors   state_dict of the chapter's CausalAttention(3, 2, 6, 0.0) after
                      torch.manual_seed(123), with its buffer "mask"
+stacked.safetensors  the same of MultiHeadAttentionWrapper(3, 2, 6, 0.0, 2)
+split.safetensors    the same of MultiHeadAttention(3, 2, 6, 0.0, 2)
 types.safetensors    one tensor of each element type, an empty one, scalars, seven axes, metadata
 saved.safetensors    what test_safetensors.c saves: the bytes must be the same
 """
@@ -19,17 +21,40 @@ from safetensors.numpy import save
 
 HERE = pathlib.Path(__file__).parent
 
-LINEAR_SEED_123 = {
+# The generator's draws after seed 123: three Linear(3, 2, bias=False), three more, and, in place of
+# these, one Linear(2, 2).
+HEAD_0 = {
     "W_query.weight": [[-0.235429645, 0.0191244762, -0.286745936], [0.217726618, -0.49193421, 0.423223078]],
     "W_key.weight": [[-0.419641405, -0.459017664, -0.364820182], [0.261478186, -0.213326395, 0.216052175]],
     "W_value.weight": [[-0.490014136, -0.350292057, -0.211989194], [-0.11346072, -0.440439373, 0.378043622]],
 }
+HEAD_1 = {
+    "W_query.weight": [[-0.13615717, 0.185322329, 0.408269495], [0.107563816, 0.157876849, 0.557292342]],
+    "W_key.weight": [[-0.260390401, 0.182876408, -0.256872445], [0.41260317, 0.461104512, -0.532300949]],
+    "W_value.weight": [[0.492852628, 0.275693059, 0.251590222], [0.237680584, 0.479950726, -0.0762330666]],
+}
+OUT_PROJ = {
+    "out_proj.weight": [[-0.166757792, 0.22697258], [0.500025988, 0.131738231]],
+    "out_proj.bias": [0.193358868, 0.682540953],
+}
+MASK = {"mask": np.triu(np.ones((6, 6)), 1)}
+
+
+def save_f32(*states):
+    return save({name: np.array(value, np.float32) for state in states for name, value in state.items()})
 
 
 def causal():
-    tensors = {"mask": np.triu(np.ones((6, 6), np.float32), 1)}
-    tensors |= {name: np.array(rows, np.float32) for name, rows in LINEAR_SEED_123.items()}
-    return save(tensors)
+    return save_f32(MASK, HEAD_0)
+
+
+def stacked():
+    return save_f32(*({f"heads.{n}.{name}": value for name, value in (MASK | head).items()}
+                      for n, head in enumerate((HEAD_0, HEAD_1))))
+
+
+def split():
+    return save_f32(MASK, HEAD_0, OUT_PROJ)
 
 
 def types():
@@ -73,5 +98,5 @@ def saved():
 
 
 if __name__ == "__main__":
-    for make in (causal, types, saved):
+    for make in (causal, stacked, split, types, saved):
         (HERE / f"{make.__name__}.safetensors").write_bytes(make())

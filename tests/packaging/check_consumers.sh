@@ -13,7 +13,7 @@ die() { echo "FAILED: $*" >&2 && exit 1; }
 # No flag of ours but include folders may reach a consumer's compile line.
 check_compile_lines() {
     local own
-    own=$(grep '"command"' "$1/compile_commands.json" | grep -E 'use\.(c|cpp)"?,?$') || die "no compile lines"
+    own=$(grep '"command"' "$1/compile_commands.json" | grep -E '(use|parameters)\.(c|cpp)"?,?$') || die "no compile lines"
     ! grep -E -- ' -m| -march| -fopenmp| -ffast-math| -O3' <<<"$own" || die "flags leaked in $1"
 }
 
@@ -30,23 +30,23 @@ cmake_consumer() { # <name> <USE> [<option>...]
     "$work/$name/use_cpp"
 }
 
-plain_consumer() { # <name> <prefix> [--static]: compilers and pkg-config alone
-    local name=$1 where=$2 flags
+plain_consumer() { # <name> <prefix> <program> <package> [--static]: compilers and pkg-config alone
+    local name=$1 where=$2 program=$3 package=$4 flags
     echo "== $name"
     flags=$(PKG_CONFIG_PATH=$(dirname "$(find "$where" -name rapt.pc)") \
-        pkg-config --cflags --libs "${@:3}" rapt)
+        pkg-config --cflags --libs "${@:5}" "$package")
     # shellcheck disable=SC2086
-    "$CC" -std=c11 "$consumer/use.c" $flags -o "$work/$name.c.out"
+    "$CC" -std=c11 "$consumer/$program.c" $flags -o "$work/$name.c.out"
     # shellcheck disable=SC2086
-    "$CXX" -std=c++11 "$consumer/use.cpp" $flags -o "$work/$name.cpp.out"
+    "$CXX" -std=c++11 "$consumer/$program.cpp" $flags -o "$work/$name.cpp.out"
     LD_LIBRARY_PATH=$libdir "$work/$name.c.out"
     LD_LIBRARY_PATH=$libdir "$work/$name.cpp.out"
 }
 
-expect_library() { # <program> <yes|no>: does it load librapt.so?
-    local loads=no
-    readelf -d "$1" | grep -q 'NEEDED.*librapt\.so' && loads=yes
-    [[ $loads == "$2" ]] || die "$1 loads librapt.so: $loads, expected $2"
+expect_library() { # <program> <yes|no> [<library>]: does it load librapt.so?
+    local loads=no library=${3:-librapt}
+    readelf -d "$1" | grep -q "NEEDED.*$library\.so" && loads=yes
+    [[ $loads == "$2" ]] || die "$1 loads $library.so: $loads, expected $2"
 }
 
 rm -rf "$work"
@@ -69,11 +69,26 @@ expect_library "$work/find_pkgconfig/use_c" yes
 cmake_consumer subdirectory "$source"
 expect_library "$work/subdirectory/use_c" no
 
-plain_consumer pkg_shared "$prefix"
+plain_consumer pkg_shared "$prefix" use rapt
 expect_library "$work/pkg_shared.c.out" yes
 cp -r "$prefix" "$work/static_only"
-find "$work/static_only" -name 'librapt.so*' -delete
-plain_consumer pkg_static "$work/static_only" --static
+find "$work/static_only" -name 'librapt*.so*' -delete
+plain_consumer pkg_static "$work/static_only" use rapt --static
 expect_library "$work/pkg_static.c.out" no
+
+# The component safetensors, if this build has it.
+if [[ -e $libdir/librapt_safetensors.a ]]; then
+    cmake_consumer safetensors_static static -DSAFETENSORS=ON
+    expect_library "$work/safetensors_static/use_c" no librapt_safetensors
+    cmake_consumer safetensors_shared shared -DSAFETENSORS=ON
+    expect_library "$work/safetensors_shared/use_c" yes librapt_safetensors
+    cmake_consumer safetensors_default default -DSAFETENSORS=ON
+    PKG_CONFIG_PATH=$libdir/pkgconfig cmake_consumer safetensors_pkgconfig pkgconfig -DSAFETENSORS=ON
+    cmake_consumer safetensors_subdirectory "$source" -DSAFETENSORS=ON
+    plain_consumer safetensors_pkg_shared "$prefix" parameters rapt-safetensors
+    expect_library "$work/safetensors_pkg_shared.c.out" yes librapt_safetensors
+    plain_consumer safetensors_pkg_static "$work/static_only" parameters rapt-safetensors --static
+    expect_library "$work/safetensors_pkg_static.c.out" no librapt_safetensors
+fi
 
 echo "all consumers work"

@@ -13,7 +13,7 @@ enum { EXIT_FAILED = 1, EXIT_UNKNOWN = 2, EXIT_UNSUPPORTED = 77 };
 
 static int run_checks(const rapti_kernels *k) {
     int failed = 0;
-    for (int n = 0; n < KERNEL_CHECKS; n++) {
+    for (int n = 0; kernel_checks[n].name; n++) {
         const int failures = kernel_checks[n].run(k, stdout);
         printf("%s %s: %s\n", k->isa, kernel_checks[n].name, failures ? "FAILED" : "passed");
         fflush(stdout);

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT
+ * module_record.c: a record, the caller's memory for what backward needs to know of forward. */
+#include "module.h"
+
+rapt_status rapti_record_open(rapt_context *context, const rapti_pass *pass,
+                              const rapti_module_shape *shape, const rapt_module_call *call,
+                              rapti_activations *activations) {
+    const rapt_record *record = call->record;
+    rapti_arena arena = {0};
+    rapti_activations_take(&arena, pass, shape, activations);
+    const int misaligned = (uintptr_t)record->data % RAPTI_ALIGNMENT != 0;
+    if (arena.too_large || record->bytes < arena.bytes || misaligned ||
+        (!record->data && arena.bytes > 0)) {
+        return rapti_fail(context, RAPT_ERR_SCRATCH,
+                          "record: %zu bytes%s, the call needs %llu, aligned to %d", record->bytes,
+                          misaligned ? " misaligned" : "", (unsigned long long)arena.bytes,
+                          RAPTI_ALIGNMENT);
+    }
+    arena = (rapti_arena){.base = record->data};
+    rapti_activations_take(&arena, pass, shape, activations);
+    return RAPT_OK;
+}
+
+/* A tensor whose data may be null, for checks that ask for data. */
+static const rapt_tensor *with_data(const rapt_tensor *t, rapt_tensor *copy) {
+    static const float nothing = 0;
+    if (!t || t->data) { return t; }
+    *copy = *t;
+    copy->data = (void *)(uintptr_t)&nothing;
+    return copy;
+}
+
+rapt_status rapti_module_record_bytes(rapt_context *context, const rapti_pass *pass,
+                                      const rapt_module_call *call, int64_t *bytes) {
+    if (!call) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "call: null pointer"); }
+    if (!bytes) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "bytes: null pointer"); }
+    rapt_tensor x, key_source, value_source;
+    rapt_module_call sized = *call;
+    sized.x = with_data(call->x, &x);
+    sized.key_source = with_data(call->key_source, &key_source);
+    sized.value_source = with_data(call->value_source, &value_source);
+    sized.mask = sized.key_lengths = NULL;
+    rapti_module_shape shape;
+    const rapt_status status = rapti_module_check_inputs(context, pass, &sized, &shape);
+    if (status != RAPT_OK) { return status; }
+    rapti_activations activations = {
+        .items = shape.batch, .recorded = 1, .draws = rapti_module_draws(pass, call)};
+    rapti_arena arena = {0};
+    rapti_activations_take(&arena, pass, &shape, &activations);
+    if (arena.too_large) {
+        return rapti_fail(context, RAPT_ERR_SHAPE, "x: a record of more than 2^62 bytes");
+    }
+    *bytes = (int64_t)arena.bytes;
+    return RAPT_OK;
+}
