@@ -30,6 +30,7 @@ enum { RAPTI_PREFETCH_LISTS = 6 };
 
 typedef struct rapti_prefetch {
     rapti_prefetch_rows list[RAPTI_PREFETCH_LISTS]; /* in order; an empty list has next == count */
+    int64_t per_tile;                               /* rows with each tile of a product */
 } rapti_prefetch;
 
 /* C[i][j] = sum_k A[i,k] * B[k][j], i < rows, k < inner, j < vectors * lanes. */
@@ -75,7 +76,7 @@ typedef struct rapti_dropout {
     int32_t threshold; /* a word below it keeps its weight */
 } rapti_dropout;
 
-/* One lane vector of the backward pass (softmax_gradient below). */
+/* One lane vector of the backward pass (score_gradient below). */
 typedef struct rapti_gradient {
     float *s;          /* scores, -inf where hidden; becomes P */
     float *dp;         /* becomes dS; null = not wanted */
@@ -190,7 +191,7 @@ typedef struct rapti_kernels {
 
     /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; both are 0
      * where a hidden score is -inf, and for the other keys of [from, to). */
-    void (*softmax_gradient)(const rapti_gradient *g);
+    void (*score_gradient)(const rapti_gradient *g);
 
     /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of
      * P * X where P is not 0; and X = P * (factor * X - shift), 0 where P is 0. */
