@@ -4,7 +4,7 @@
  *
  *   P[k]  = exp(S[k] - lse)
  *   dS[k] = P[k] (Z[k] dP[k] - delta)        one lane vector: queries in the lanes
- *   P[k]  = P[k] Z[k]                        Z: absent = 1, or dropout's pattern of 0 and 1
+ *   P[k]  = P[k] Z[k]                        Z: dropout's pattern, or 1
  *
  * S - lse is at most 0 but for rounding. The exponential for arguments <= 0 takes what little is
  * above: its error bound holds up to 88 (tests/exp_checks.c). */
@@ -13,30 +13,45 @@
 #include "kernels.h"
 #include "square.h"
 
-/* One key. scores_too: dS is wanted; drops: there is a pattern. Both literal. */
-RAPTI_INLINE void gradient_key(const rapti_gradient *g, int64_t at, vf lse, vf delta,
-                               const int scores_too, const int drops) {
-    const vf s = vf_load(g->s + at);
-    const vm hidden = vf_eq(s, vf_set1(-__builtin_inff()));
-    /* the select is for a NaN in lse, which must not reach hidden keys */
-    vf p = vf_select(hidden, vf_zero(), vf_exp_nonpositive(vf_sub(s, lse)));
-    const vf kept = drops ? vf_load(g->kept + at) : vf_zero();
-    if (scores_too) {
-        vf dp = vf_load(g->dp + at);
-        if (drops) { dp = vf_mul(dp, kept); }
-        vf_store(g->dp + at, vf_mul_or_zero(hidden, p, vf_sub(dp, delta)));
+/* What the loop over keys needs, in registers. */
+typedef struct gradient_lanes {
+    vf lse, delta;
+    int hides, wants_ds, drops; /* all three literal */
+} gradient_lanes;
+
+/* One key: s, dp and kept are its lane vectors. */
+RAPTI_INLINE void gradient_key(float *s, float *dp, const float *kept, const gradient_lanes x) {
+    const vf score = vf_load(s);
+    vf p = vf_exp_nonpositive(vf_sub(score, x.lse));
+    const vf z = x.drops ? vf_load(kept) : p;
+    if (x.hides) { /* selected, since lse, dp or delta may be NaN */
+        const vm hidden = vf_eq(score, vf_set1(-__builtin_inff()));
+        p = vf_select(hidden, vf_zero(), p);
+        if (x.wants_ds) {
+            const vf sum = vf_sub(x.drops ? vf_mul(vf_load(dp), z) : vf_load(dp), x.delta);
+            vf_store(dp, vf_mul_or_zero(hidden, p, sum));
+        }
+    } else if (x.wants_ds) {
+        const vf sum = vf_sub(x.drops ? vf_mul(vf_load(dp), z) : vf_load(dp), x.delta);
+        vf_store(dp, vf_mul(p, sum));
     }
-    vf_store(g->s + at, drops ? vf_mul(p, kept) : p);
+    vf_store(s, x.drops ? vf_mul(p, z) : p);
 }
 
-RAPTI_INLINE void gradient_keys(const rapti_gradient *g, const int scores_too, const int drops) {
-    const vf lse = vf_load(g->lse), delta = scores_too ? vf_load(g->delta) : vf_zero();
-    int64_t k = g->begin;
-    for (; k + 2 <= g->end; k += 2) {
-        gradient_key(g, k * g->ld, lse, delta, scores_too, drops);
-        gradient_key(g, (k + 1) * g->ld, lse, delta, scores_too, drops);
+RAPTI_INLINE void gradient_keys(const rapti_gradient *g, const int hides, const int wants_ds,
+                                const int drops) {
+    const gradient_lanes x = {vf_load(g->lse), wants_ds ? vf_load(g->delta) : vf_zero(), hides,
+                              wants_ds, drops};
+    const int64_t ld = g->ld;
+    float *s = g->s + g->begin * ld;
+    float *dp = wants_ds ? g->dp + g->begin * ld : s;
+    const float *kept = drops ? g->kept + g->begin * ld : s;
+    for (int64_t k = g->end - g->begin; k > 0; k--) {
+        gradient_key(s, dp, kept, x);
+        s += ld;
+        dp += ld;
+        kept += ld;
     }
-    if (k < g->end) { gradient_key(g, k * g->ld, lse, delta, scores_too, drops); }
 }
 
 static void clear_keys(float *tile, int64_t ld, int64_t from, int64_t to) {
@@ -50,31 +65,47 @@ static void softmax_gradient(const rapti_gradient *g) {
         clear_keys(g->dp, g->ld, g->from, g->begin);
         clear_keys(g->dp, g->ld, g->end, g->to);
     }
-    if (g->kept && g->dp) {
-        gradient_keys(g, 1, 1);
-    } else if (g->kept) {
-        gradient_keys(g, 0, 1);
-    } else if (g->dp) {
-        gradient_keys(g, 1, 0);
+    if (g->kept) {
+        if (g->dp) {
+            gradient_keys(g, 1, 1, 1);
+        } else {
+            gradient_keys(g, 1, 0, 1);
+        }
+    } else if (!g->dp) {
+        gradient_keys(g, 1, 0, 0);
+    } else if (g->hides) {
+        gradient_keys(g, 1, 1, 0);
     } else {
-        gradient_keys(g, 0, 0);
+        gradient_keys(g, 0, 1, 0);
     }
 }
 
-/* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], in the order of c */
-static void dot_rows(const float *const *a, int64_t a_stride, const float *const *b,
-                     int64_t b_stride, int64_t size, float *dots) {
+/* One square of a into lanes_out, times one of b to the dots; n <= VEC_LANES columns. */
+RAPTI_INLINE vf gather_dot(const vf *a, const vf *b, int64_t n, float *lanes_out, int64_t ld,
+                           vf dots) {
+    if (n == VEC_LANES) { /* literal bounds keep the squares in registers */
+        RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) {
+            vf_store(lanes_out + j * ld, a[j]);
+            dots = vf_fma(a[j], b[j], dots);
+        }
+        return dots;
+    }
+    for (int64_t j = 0; j < n; j++) {
+        vf_store(lanes_out + j * ld, a[j]);
+        dots = vf_fma(a[j], b[j], dots);
+    }
+    return dots;
+}
+
+static void gather_dots(const float *const *a, int64_t a_stride, const float *const *b,
+                        int64_t b_stride, int64_t size, float *lanes_out, int64_t ld, float *dots) {
     vf sum = vf_zero();
     for (int64_t c = 0; c < size; c += VEC_LANES) {
         const int64_t n = size - c < VEC_LANES ? size - c : VEC_LANES;
         vf x[VEC_LANES], y[VEC_LANES];
         load_columns(a, a_stride, c, n, x);
         load_columns(b, b_stride, c, n, y);
-        if (n == VEC_LANES) { /* literal bounds keep the squares in registers */
-            RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) { sum = vf_fma(x[j], y[j], sum); }
-        } else {
-            for (int64_t j = 0; j < n; j++) { sum = vf_fma(x[j], y[j], sum); }
-        }
+        sum = gather_dot(x, y, n, lanes_out + c * ld, ld, sum);
     }
     vf_store(dots, sum);
 }

@@ -26,7 +26,7 @@ typedef struct rapti_prefetch_rows {
     int64_t floats; /* per row */
 } rapti_prefetch_rows;
 
-enum { RAPTI_PREFETCH_LISTS = 2 };
+enum { RAPTI_PREFETCH_LISTS = 6 };
 
 typedef struct rapti_prefetch {
     rapti_prefetch_rows list[RAPTI_PREFETCH_LISTS]; /* in order; an empty list has next == count */
@@ -79,9 +79,10 @@ typedef struct rapti_dropout {
 typedef struct rapti_gradient {
     float *s;          /* scores, -inf where hidden; becomes P */
     float *dp;         /* becomes dS; null = not wanted */
-    const float *kept; /* Z: dropout's pattern of 0 and 1; null = all 1 */
+    const float *kept; /* Z: dropout's pattern of 0 and 1 / (1 - p); null = all 1 */
     int64_t ld;        /* of all three */
     int64_t from, begin, end, to;
+    int hides;                /* 0: no score is that of a hidden key */
     const float *lse, *delta; /* one number per lane; lse is not -inf */
 } rapti_gradient;
 
@@ -96,6 +97,31 @@ typedef struct rapti_additive {
     float *s; /* S[i][j] at s[i * s_row + j] */
     int64_t s_row;
 } rapti_additive;
+
+/* Element k of column c: of a softmax's result at y[k * y_k + c], of its gradient at
+ * dy[k * dy_k + c], of the gradient of its input at dx[k * dx_k + c]; k < n, c < columns. */
+typedef struct rapti_softmax_columns {
+    const float *y, *dy;
+    float *dx; /* may be dy */
+    int64_t y_k, dy_k, dx_k, n, columns;
+} rapti_softmax_columns;
+
+/* Its gradients, from dS, all of them added to sums that are there already:
+ *   E[i,u] += dS[i][j] (1 - t^2)    F[u][j] += the same    G[u] += dS[i][j] t
+ * with t = tanh(Q[i,u] + K[u][j]). E and G are kept lane by lane, to be added up at the end. */
+typedef struct rapti_additive_gradient {
+    const float *q; /* as above */
+    int64_t q_row;
+    const float *k;
+    int64_t k_unit;
+    int64_t units, queries, keys;
+    const float *ds; /* dS[i][j] at ds[i * ds_row + j] */
+    int64_t ds_row;
+    float *e; /* [queries][units][lanes] */
+    float *f; /* F[u][j] at f[u * f_unit + j] */
+    int64_t f_unit;
+    float *g; /* [units][lanes] */
+} rapti_additive_gradient;
 
 typedef struct rapti_kernels {
     const char *isa;
@@ -162,13 +188,21 @@ typedef struct rapti_kernels {
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
 
-    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; P and dS are 0
-     * where S is -inf, and for the other keys of [from, to). */
+    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; both are 0
+     * where a hidden score is -inf, and for the other keys of [from, to). */
     void (*softmax_gradient)(const rapti_gradient *g);
 
-    /* dots[lane] = sum_c a[lane][c * a_stride] * b[lane][c * b_stride], c < size, in that order. */
-    void (*dot_rows)(const float *const *a, int64_t a_stride, const float *const *b,
-                     int64_t b_stride, int64_t size, float *dots);
+    /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of
+     * P * X where P is not 0; and X = P * (factor * X - shift), 0 where P is 0. */
+    void (*lane_dots)(const float *p, const float *x, int64_t ld, int64_t from, int64_t to,
+                      float *dots);
+    void (*lane_gradient)(const float *p, float *x, int64_t ld, int64_t from, int64_t to,
+                          float factor, const float *shift);
+
+    /* gather_lanes of a with scale 1, and dots[lane] = sum_c a[lane][c * a_stride] *
+     * b[lane][c * b_stride], c < size, in that order. */
+    void (*gather_dots)(const float *const *a, int64_t a_stride, const float *const *b,
+                        int64_t b_stride, int64_t size, float *lanes_out, int64_t ld, float *dots);
 
     /* out[r][c * stride] = factor * rows[r * ld + c], plus what it held if `add`; c < size,
      * r < count. Reads rows up to a multiple of `lanes`. */
@@ -194,6 +228,7 @@ typedef struct rapti_kernels {
 
     /* Additive scores. Sums run over u in order, whatever else is in the tile. */
     void (*additive_scores)(const rapti_additive *a);
+    void (*additive_gradients)(const rapti_additive_gradient *a);
 
     /* The largest of x[i], i < n, and of the lowest float; NaN if one is. */
     float (*row_max)(const float *x, int64_t n);
@@ -214,6 +249,16 @@ typedef struct rapti_kernels {
      * min(n, RAPTI_STRIP_KEYS) keys. */
     void (*softmax_columns)(const float *in, int64_t in_k, float *out, int64_t out_k, int64_t n,
                             int64_t columns, float *scratch);
+
+    /* sum of y[i] * dy[i] over i < n where y[i] is not 0; of a long row, by chunks as row_sum_exp.
+     */
+    float (*row_dot)(const float *y, const float *dy, int64_t n);
+
+    /* dx[i] = y[i] * (dy[i] - dot), and 0 where y[i] is 0. `dx` may be `dy`. */
+    void (*row_gradient)(const float *y, const float *dy, int64_t n, float dot, float *dx);
+
+    /* The same, bit by bit, down each column. */
+    void (*gradient_columns)(const rapti_softmax_columns *s);
 
     /* y[i] = exp(x[i]), i < n: the word of the fused kernels (x <= 0 only), and SLEEF's. */
     void (*exp_nonpositive)(const float *x, float *y, int64_t n);

@@ -5,6 +5,9 @@
  * are too long for that pass block by block, three times.
  *
  * Sums run in the order of softmax_rows.h: what lane j of a row would sum is a vector here. */
+#ifndef RAPTI_SOFTMAX_COLUMNS_H
+#define RAPTI_SOFTMAX_COLUMNS_H
+
 #include "common.h"
 #include "kernels.h"
 #include "softmax_rows.h"
@@ -165,3 +168,5 @@ static void softmax_columns(const float *in, int64_t in_k, float *out, int64_t o
         s.out += WIDTH;
     }
 }
+
+#endif

@@ -9,6 +9,7 @@
 #include "score.h"
 #include "softmax.h"
 #include "softmax_columns.h"
+#include "softmax_gradient.h"
 #include "softmax_rows.h"
 #include "visibility.h"
 
@@ -50,18 +51,24 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .finish_product = finish_product,
     .scatter_lanes = scatter_lanes,
     .softmax_gradient = softmax_gradient,
-    .dot_rows = dot_rows,
+    .gather_dots = gather_dots,
+    .lane_dots = lane_dots,
+    .lane_gradient = lane_gradient,
     .add_rows = add_rows,
     .add_lanes = add_lanes,
     .pack_rows = pack_rows,
     .sum_rows = sum_rows,
     .all_finite = all_finite,
     .additive_scores = additive_scores,
+    .additive_gradients = additive_gradients,
     .row_max = row_max,
     .row_sum_exp = row_sum_exp,
     .row_exp = row_exp,
     .softmax_row = softmax_row,
     .softmax_columns = softmax_columns,
+    .row_dot = row_dot,
+    .row_gradient = row_gradient,
+    .gradient_columns = gradient_columns,
     .exp_nonpositive = exp_nonpositive,
     .exp_any = exp_any,
 };

@@ -88,8 +88,8 @@ typedef struct rapti_key_rows {
     rapti_prefetch *prefetch; /* null = none */
 } rapti_key_rows;
 
-/* ... for the block's keys. Where limits hide a key from a whole lane vector, the tile is left as it
- * is. */
+/* ... for the block's keys. Where limits hide a key from a whole lane vector, the tile is left as
+ * it is. */
 void rapti_attention_multiply_keys(const rapti_task_state *s, const rapti_group *g,
                                    const rapti_block *b, const rapti_key_rows *k);
 

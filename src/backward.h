@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT
  * backward.h: a backward call after its checks, the plan made for it, and its cells.
  *
- * The queries that share a key/value head (packed rows, attention.h) are cut into segments, its keys
- * into ranges, each of some hundred. A cell is one range against one segment. In step t the cells
- * (range r, segment (r + t) mod n) have neither a range nor a segment in common: they may run side
- * by side, and each gradient is added to once. Steps follow one another, so every gradient sums its
- * cells in an order that depends on sizes alone, whether a thread takes whole heads or single
- * cells. */
+ * The queries that share a key/value head (packed rows, attention.h) are cut into segments, its
+ * keys into ranges, each of some hundred. A cell is one range against one segment. In step t the
+ * cells (range r, segment (r + t) mod n) have neither a range nor a segment in common: they may run
+ * side by side, and each gradient is added to once. Steps follow one another, so every gradient
+ * sums its cells in an order that depends on sizes alone, whether a thread takes whole heads or
+ * single cells. */
 #ifndef RAPTI_BACKWARD_H
 #define RAPTI_BACKWARD_H
 

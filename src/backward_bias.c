@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * backward_bias.c: the gradient of the bias: dS itself, or its sums over the axes that the bias
- * broadcasts. Sums over keys and over queries are made by products with ones, whose result stands in
- * every lane of a vector; sums over heads and batch items by adding to the same elements in turn
+ * broadcasts. Sums over keys and over queries are made by products with ones, whose result stands
+ * in every lane of a vector; sums over heads and batch items by adding to the same elements in turn
  * (backward.h: chains). */
 #include "backward_cell.h"
 
@@ -15,7 +15,7 @@ static float *bias_row(const rapti_back_state *s, rapti_row r) {
 
 void rapti_back_bias_open(rapti_back_state *s) {
     if (s->p->wants_dbias && s->p->sums_keys) {
-        memset(s->set.bias_sum, 0, (size_t)s->plan->set_lanes * sizeof(float));
+        memset(s->open.bias_sum, 0, (size_t)s->plan->set_lanes * sizeof(float));
     }
 }
 
@@ -29,7 +29,7 @@ void rapti_back_bias_group(rapti_back_state *s, const rapti_back_group *g, const
             .a_k = 1,
             .b = tile + b->from * ld,
             .b_k = ld,
-            .c = s->set.bias_sum + g->lane,
+            .c = s->open.bias_sum + g->lane,
             .factor = s->ones,
             .rows = 1,
             .inner = b->to - b->from,
@@ -58,10 +58,10 @@ void rapti_back_bias_block(const rapti_back_state *s, const rapti_block *b) {
     const rapti_kernels *kernels = s->plan->cut.kernels;
     const int64_t heads = separate_heads(s), at = b->start - s->begin;
     const int64_t first_head = s->task.kv_head * s->p->forward.heads_per_kv;
-    const int started = s->started[at / s->plan->key_block];
+    const int started = *rapti_back_progress(s, b->start) == RAPTI_BACK_STARTED;
     for (int64_t row = 0; row < heads; row++) { /* the first row of each head, if it has any */
-        const int64_t rows = row < s->set.rows ? (s->set.rows - row - 1) / heads + 1 : 0;
-        const int64_t head = (s->set.row[0].head - first_head + row) % heads;
+        const int64_t rows = row < s->set->rows ? (s->set->rows - row - 1) / heads + 1 : 0;
+        const int64_t head = (s->set->row[0].head - first_head + row) % heads;
         const rapti_product sum = {
             .a = s->ds + (rows ? row : 0),
             .a_row = s->plan->tile_ld,
@@ -83,16 +83,18 @@ void rapti_back_bias_block(const rapti_back_state *s, const rapti_block *b) {
 }
 
 void rapti_back_bias_close(const rapti_back_state *s) {
-    const rapti_back_set *set = &s->set;
+    const rapti_back_set *set = s->set;
     const int64_t heads = s->p->forward.heads_per_kv;
     if (!s->p->wants_dbias || !s->p->sums_keys) { return; }
     if (!s->p->sums_queries) {
-        for (int64_t r = 0; r < set->rows; r++) { *bias_row(s, set->row[r]) += set->bias_sum[r]; }
+        for (int64_t r = 0; r < set->rows; r++) {
+            *bias_row(s, set->row[r]) += s->open.bias_sum[r];
+        }
         return;
     }
     for (int64_t first = 0; first < heads && first < set->rows; first++) { /* head by head */
         double sum = 0;
-        for (int64_t r = first; r < set->rows; r += heads) { sum += (double)set->bias_sum[r]; }
+        for (int64_t r = first; r < set->rows; r += heads) { sum += (double)s->open.bias_sum[r]; }
         *bias_row(s, set->row[first]) += (float)sum;
     }
 }

@@ -6,19 +6,27 @@
  *   P, dS          = elementwise      bias, mask, limits and dropout first, where there are any
  *   dQ[query][d]  += dS K             product: dS read across, K in place
  *
- * and then for all groups at once, so that the sums over queries are long:
+ * and then for all groups that see some of the block at once, so that sums over queries are long:
  *
  *   dV[key][dv]   += P dO             product: dO in place
  *   dK[key][d]    += dS Q             product: Q in place
  *
- * Tiles hold all groups side by side; where a key is hidden from a query they are 0. */
+ * Tiles hold all groups side by side. They are 0 where a key is hidden from a query, as far as sums
+ * reach: elsewhere they hold anything. */
 #include "backward_cell.h"
 
 #include <string.h>
 
-/* One lane vector: hidden scores become -inf, then P and dS. b: the keys that the group sees. */
+static void fill_lanes(const rapti_back_state *s, int64_t lane, rapti_range keys, float value) {
+    for (int64_t key = keys.begin; key < keys.end; key++) {
+        float *to = s->seen + key * s->plan->tile_ld + lane;
+        for (int64_t i = 0; i < s->plan->cut.kernels->lanes; i++) { to[i] = value; }
+    }
+}
+
+/* One lane vector: hidden scores become -inf, then P and dS. */
 static void gradient_vector(const rapti_back_state *s, const rapti_back_group *g,
-                            const rapti_block *b, const rapti_block *whole, int64_t lane) {
+                            const rapti_block *b, int64_t lane) {
     const rapti_kernels *kernels = s->plan->cut.kernels;
     const int64_t ld = s->plan->tile_ld, at = g->lane + lane;
     const rapti_range keys = rapti_attention_seen(&g->base, b, lane, lane + kernels->lanes - 1);
@@ -27,17 +35,16 @@ static void gradient_vector(const rapti_back_state *s, const rapti_back_group *g
         .s = s->weights + at,
         .dp = s->wants_ds ? s->ds + at : NULL,
         .ld = ld,
-        .from = whole->from,
+        .from = b->from,
         .begin = keys.begin,
         .end = keys.end,
-        .to = whole->to,
-        .lse = s->set.lse + at,
-        .delta = s->set.delta + at,
+        .to = b->to,
+        .hides = rapti_attention_hides(&s->task, &g->base, b),
+        .lse = s->open.lse + at,
+        .delta = s->open.delta + at,
     };
-    if (s->p->forward.drops) { /* the pattern: ones, some of them dropped */
-        for (int64_t key = keys.begin; key < keys.end; key++) {
-            memcpy(s->seen + key * ld + at, s->ones, (size_t)kernels->lanes * sizeof(float));
-        }
+    if (s->p->forward.drops) { /* the pattern: all kept, then some dropped */
+        fill_lanes(s, at, keys, s->p->forward.kept_scale);
         rapti_attention_drop(&s->task, &g->base, b, lane, keys.begin, keys.end, s->seen + g->lane);
         step.kept = s->seen + at;
     }
@@ -65,12 +72,13 @@ static rapti_product query_product(const rapti_back_state *s, const rapti_back_g
         .a_k = s->plan->tile_ld,
         .b = s->keys.at + from * s->keys.row,
         .b_k = s->keys.row,
-        .c = s->set.dq + (g->lane + first) * dim_ld,
+        .c = s->open.dq + (g->lane + first) * dim_ld,
         .c_row = dim_ld,
         .factor = g->started ? s->ones : NULL,
         .rows = rows,
         .inner = to - from,
         .vectors = dim_ld / s->plan->cut.kernels->lanes,
+        .prefetch = rapti_back_prefetch(s),
     };
 }
 
@@ -82,21 +90,21 @@ static void run_product(const rapti_kernels *kernels, const rapti_product *produ
     }
 }
 
-/* 0 times NaN is NaN: with NaN in hidden rows, hidden terms are left out (product_seen). */
-static int all_finite(const rapti_back_state *s, rapti_back_rows *rows, int64_t count, int64_t ld) {
+static int keys_finite(rapti_back_state *s, const rapti_block *b) {
     const rapti_kernels *kernels = s->plan->cut.kernels;
-    if (rows->finite < 0) {
-        rows->finite = kernels->all_finite(rows->at, rows->row, count, ld / kernels->lanes);
+    if (s->keys.finite < 0) {
+        s->keys.finite =
+            kernels->all_finite(s->keys.at, s->keys.row, b->to, s->plan->dim_ld / kernels->lanes);
     }
-    return rows->finite;
+    return s->keys.finite;
 }
 
 static void add_to_queries(rapti_back_state *s, rapti_back_group *g, const rapti_block *b,
                            const rapti_block *whole) {
     const rapti_kernels *kernels = s->plan->cut.kernels;
     const int limited = rapti_attention_limited(&g->base, b);
-    if (rapti_attention_hides(&s->task, &g->base, b) &&
-        !all_finite(s, &s->keys, whole->to, s->plan->dim_ld)) {
+    if (rapti_attention_hides(&s->task, &g->base, b) && !keys_finite(s, whole)) {
+        /* 0 times NaN is NaN: hidden terms are left out */
         mark_seen(s, g, b);
         const rapti_product all = query_product(s, g, 0, g->base.rows, b->from, b->to);
         kernels->product_seen(&all, s->seen + b->from * s->plan->tile_ld + g->lane);
@@ -113,46 +121,60 @@ static void add_to_queries(rapti_back_state *s, rapti_back_group *g, const rapti
     g->started = 1;
 }
 
-static void clear_tiles(const rapti_back_state *s, const rapti_back_group *g,
-                        const rapti_block *b) {
+/* Tiles of keys reach over the ends of what a group sees: zeros there. */
+static void clear_keys(const rapti_back_state *s, const rapti_back_group *g, int64_t from,
+                       int64_t to) {
     const size_t bytes = (size_t)g->base.lanes * sizeof(float);
-    for (int64_t key = b->from; key < b->to; key++) {
+    for (int64_t key = from; key < to; key++) {
         memset(s->weights + key * s->plan->tile_ld + g->lane, 0, bytes);
         memset(s->ds + key * s->plan->tile_ld + g->lane, 0, bytes);
     }
 }
 
-static void run_group(rapti_back_state *s, rapti_back_group *g, const rapti_block *whole) {
+/* Returns 0 if the group sees nothing of the block: its part of the tiles then holds anything. */
+static int run_group(rapti_back_state *s, rapti_back_group *g, const rapti_block *whole) {
     const rapti_problem *f = &s->p->forward;
+    const int sums_all = rapti_back_sums_to_keys(s->p); /* over all rows and keys of the tile */
+    const int64_t reach = sums_all ? whole->to : s->plan->cut.kernels->tile_rows;
     rapti_block b = *whole;
-    b.from = rapti_max(0, g->base.begin - whole->start);
-    b.to = rapti_min(whole->to, g->base.end - whole->start);
-    if (b.from >= b.to) {
-        clear_tiles(s, g, whole);
-        return;
-    }
-    const rapti_key_rows scores = {&f->k, f->dim, g->base.qt, s->weights + g->lane, NULL};
-    rapti_attention_multiply_keys(&s->task, &g->base, &b, &scores);
+    b.from = rapti_clamp(g->base.begin - whole->start, 0, whole->to);
+    b.to = rapti_clamp(g->base.end - whole->start, b.from, whole->to);
+    if (b.from == b.to && !sums_all) { return 0; }
+    clear_keys(s, g, rapti_max(0, b.from - reach), b.from);
+    clear_keys(s, g, b.to, rapti_min(b.to + reach, whole->to));
+    if (b.from == b.to) { return 0; }
+    if (!g->base.opened) { rapti_back_open_group(s, g); }
+    rapti_key_rows rows = {&f->k, f->dim, g->base.qt, s->weights + g->lane, rapti_back_prefetch(s)};
+    rapti_attention_multiply_keys(&s->task, &g->base, &b, &rows);
     if (s->wants_ds) {
-        const rapti_key_rows dp = {&f->v, f->value_dim, g->dot, s->ds + g->lane, NULL};
-        rapti_attention_multiply_keys(&s->task, &g->base, &b, &dp);
+        rows =
+            (rapti_key_rows){&f->v, f->value_dim, g->dot, s->ds + g->lane, rapti_back_prefetch(s)};
+        rapti_attention_multiply_keys(&s->task, &g->base, &b, &rows);
     }
     for (int64_t lane = 0; lane < g->base.lanes; lane += s->plan->cut.kernels->lanes) {
-        gradient_vector(s, g, &b, whole, lane);
+        gradient_vector(s, g, &b, lane);
     }
     if (s->p->wants_dq) { add_to_queries(s, g, &b, whole); }
     if (s->p->wants_dbias) { rapti_back_bias_group(s, g, &b); }
+    return 1;
 }
 
 /* ---- Sums over the set's queries ---- */
 
-/* C[key][j] += sum over rows of A[key][row] B[row][j], for keys [from, to) of the block. */
+/* C[key][j] += sum over rows of A[key][row] B[row][j], for keys of the block. */
 typedef struct query_sum {
     const float *a; /* tile */
-    rapti_back_rows *b;
+    const rapti_back_rows *b;
     float *c;   /* of the block's first key */
     int64_t ld; /* of c */
 } query_sum;
+
+/* What all sums over queries of a block share. */
+typedef struct query_span {
+    rapti_range rows; /* of the groups that see some of the block: these are neighbours */
+    int started;      /* c holds something */
+    int hides, limited;
+} query_span;
 
 static rapti_product sum_product(const rapti_back_state *s, const query_sum *q, int started,
                                  rapti_range keys, rapti_range rows) {
@@ -173,36 +195,36 @@ static rapti_product sum_product(const rapti_back_state *s, const query_sum *q, 
 
 /* Across a diagonal, each register tile of keys takes only the rows that see some of it. These are
  * neighbours, and both ends grow with the key, as ranges grow with the row. */
-static void sum_limited(const rapti_back_state *s, const query_sum *q, int started,
+static void sum_limited(const rapti_back_state *s, const query_sum *q, const query_span *span,
                         const rapti_block *b) {
     const rapti_kernels *kernels = s->plan->cut.kernels;
-    rapti_range rows = {0, 0};
+    rapti_range rows = {span->rows.begin, span->rows.begin};
     for (int64_t key = 0; key < b->to; key += kernels->tile_rows) {
         const rapti_range keys = {key, rapti_min(key + kernels->tile_rows, b->to)};
-        while (rows.begin < s->set.rows && s->set.row_end[rows.begin] <= b->start + keys.begin) {
+        while (rows.begin < span->rows.end &&
+               s->set->row_end[rows.begin] <= b->start + keys.begin) {
             rows.begin++;
         }
-        while (rows.end < s->set.rows && s->set.row_begin[rows.end] < b->start + keys.end) {
+        while (rows.end < span->rows.end && s->set->row_begin[rows.end] < b->start + keys.end) {
             rows.end++;
         }
         rows.end = rapti_max(rows.begin, rows.end);
-        const rapti_product part = sum_product(s, q, started, keys, rows);
+        const rapti_product part = sum_product(s, q, span->started, keys, rows);
         run_product(kernels, &part);
     }
 }
 
-static void sum_queries(rapti_back_state *s, const query_sum *q, const rapti_block *b, int hides,
-                        int limited) {
-    const int started = s->started[(b->start - s->begin) / s->plan->key_block];
-    const rapti_range keys = {0, b->to}, rows = {0, s->set.rows};
-    if (hides && !all_finite(s, q->b, s->set.rows, q->ld)) {
-        for (int64_t i = 0; i < s->set.groups; i++) { mark_seen(s, &s->set.group[i], b); }
-        const rapti_product all = sum_product(s, q, started, keys, rows);
-        s->plan->cut.kernels->product_seen(&all, s->seen);
-    } else if (limited) {
-        sum_limited(s, q, started, b);
+static void sum_queries(const rapti_back_state *s, const query_sum *q, const query_span *span,
+                        const rapti_block *b) {
+    if (span->limited && (q->b->finite || !span->hides)) {
+        sum_limited(s, q, span, b);
+        return;
+    }
+    const rapti_product all = sum_product(s, q, span->started, (rapti_range){0, b->to}, span->rows);
+    if (span->hides && !q->b->finite) {
+        for (int64_t i = 0; i < s->set->groups; i++) { mark_seen(s, &s->set->group[i], b); }
+        s->plan->cut.kernels->product_seen(&all, s->seen + span->rows.begin);
     } else {
-        const rapti_product all = sum_product(s, q, started, keys, rows);
         run_product(s->plan->cut.kernels, &all);
     }
 }
@@ -218,25 +240,29 @@ static void view_keys(rapti_back_state *s, const rapti_block *b) {
     s->keys.row = s->plan->dim_ld;
 }
 
-void rapti_back_block(rapti_back_state *s, rapti_block *b) {
+void rapti_back_block(rapti_back_state *s, const rapti_block *b) {
     const int64_t at = b->start - s->begin;
-    int limited = 0;
+    query_span span = {.rows = {s->set->rows, 0},
+                       .started = *rapti_back_progress(s, b->start) == RAPTI_BACK_STARTED};
     if (s->p->wants_dq) { view_keys(s, b); }
-    for (int64_t i = 0; i < s->set.groups; i++) {
-        rapti_back_group *g = &s->set.group[i];
-        limited |= rapti_attention_limited(&g->base, b);
-        run_group(s, g, b);
+    for (int64_t i = 0; i < s->set->groups; i++) {
+        rapti_back_group *g = &s->set->group[i];
+        span.limited |= rapti_attention_limited(&g->base, b);
+        if (!run_group(s, g, b)) { continue; }
+        span.rows.begin = rapti_min(span.rows.begin, g->lane);
+        span.rows.end = g->lane + g->base.rows;
     }
-    const int hides = limited || s->p->forward.mask.data || s->p->forward.bias.data;
+    span.rows.begin = rapti_min(span.rows.begin, span.rows.end);
+    span.hides = span.limited || s->p->forward.mask.data || s->p->forward.bias.data;
     if (s->p->wants_dv) {
         const int64_t ld = s->plan->value_ld;
-        const query_sum dv = {s->weights, &s->set.dout, s->dv + at * ld, ld};
-        sum_queries(s, &dv, b, hides, limited);
+        const query_sum dv = {s->weights, &s->open.dout, s->dv + at * ld, ld};
+        sum_queries(s, &dv, &span, b);
     }
     if (s->p->wants_dk) {
         const int64_t ld = s->plan->dim_ld;
-        const query_sum dk = {s->ds, &s->set.q, s->dk + at * ld, ld};
-        sum_queries(s, &dk, b, hides, limited);
+        const query_sum dk = {s->ds, &s->open.q, s->dk + at * ld, ld};
+        sum_queries(s, &dk, &span, b);
     }
     if (rapti_back_sums_to_keys(s->p)) { rapti_back_bias_block(s, b); }
 }

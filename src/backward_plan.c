@@ -6,7 +6,7 @@
 
 enum {
     SET_BLOCKS = 4,   /* queries of a set, in key blocks */
-    CELL_SIXTHS = 32, /* least keys or queries of a cell that could be cut in two: key blocks / 6 */
+    CELL_SIXTHS = 64, /* least keys or queries of a cell that could be cut in two: key blocks / 6 */
     TILE_PADDING = 16,  /* floats: the keys of a tile shall not meet in the same cache lines */
     COST_CLASSES = 64,  /* sorting tasks longest first, to within this many classes */
     PRODUCTS_COST = 5,  /* five products where the forward call has two, in halves of those */

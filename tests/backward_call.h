@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * backward_call.h: a backward call on top of a problem (problem.h), whose tensors are its inputs and
- * whose results, from a forward call, are given back to it. Gradients lie in guarded memory and any
- * layout, as the problem's tensors do. */
+ * backward_call.h: a backward call on top of a problem (problem.h), whose tensors are its inputs
+ * and whose results, from a forward call, are given back to it. Gradients lie in guarded memory and
+ * any layout, as the problem's tensors do. */
 #ifndef RAPT_TESTS_BACKWARD_CALL_H
 #define RAPT_TESTS_BACKWARD_CALL_H
 

@@ -121,9 +121,9 @@ test_case case_shrink(const test_case *c, case_run_fn *run, char *why, size_t wh
 struct problem;
 void case_build(struct problem *p, const test_case *c);
 
-/* Cases as test_random.c describes them: RAPT_TEST_CASES and so on, `cases` if that is not set. Each
- * is drawn, brought into line by `settle` (null: nothing to do) and run; one that fails is made
- * smaller and ends the test. */
+/* Cases as test_random.c describes them: RAPT_TEST_CASES and so on, `cases` if that is not set.
+ * Each is drawn, brought into line by `settle` (null: nothing to do) and run; one that fails is
+ * made smaller and ends the test. */
 void case_run_all(const char *name, uint64_t cases, void (*settle)(test_case *c), case_run_fn *run);
 
 /* The fields, for code that treats them alike. */

@@ -340,16 +340,17 @@ static bool check_twins(const test_case *c, problem *p, char *why, size_t why_by
 
 bool case_run(const test_case *c, char *why, size_t why_bytes) {
     static problem p;
+    static oracle expected; /* its memory serves all cases */
     char reason[512];
     case_build(&p, c);
+    p.expected = expected;
     const bool right = problem_try(&p, reason, sizeof reason) &&
                        check_info(&p, reason, sizeof reason) &&
                        check_twins(c, &p, reason, sizeof reason) &&
                        (c->seed % 4 || case_check_parts(c, &p, reason, sizeof reason));
     if (!right) snprintf(why, why_bytes, "%s\n%s", reason, problem_text(&p));
-    oracle expected = p.expected; /* its memory serves the next case */
+    expected = p.expected;
     p.expected = (oracle){0};
     problem_free(&p);
-    p.expected = expected;
     return right;
 }

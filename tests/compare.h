@@ -14,7 +14,8 @@
 /* One value: NaN wants NaN, infinity the same infinity, else |got - want| <= tol. */
 bool compare_value(double got, double want, double tol);
 
-/* out and lse, where not null, against the oracle within its bounds. `worst`, if not null, is raised to the largest share of a bound that was used up. */
+/* out and lse, where not null, against the oracle within its bounds. `worst`, if given, is raised
+ * to the largest share of a bound that was used up. */
 bool compare_oracle(const rapt_tensor *out, const rapt_tensor *lse, const oracle *o, double *worst,
                     char *why, size_t why_bytes);
 

@@ -31,6 +31,8 @@ const kernel_check kernel_checks[] = {
     {"drop_lanes", check_drop_lanes},
     {"apply_keep", check_apply_keep},
     {"scatter_lanes", check_scatter_lanes},
+    {"row_dot, row_gradient, gradient_columns, lane_dots, lane_gradient", check_softmax_gradients},
+    {"additive_gradients", check_additive_gradients},
     {"exp_nonpositive", check_exp_nonpositive},
     {"exp", check_exp},
     {0},

@@ -14,6 +14,7 @@ typedef int kernel_check_fn(const rapti_kernels *k, FILE *log);
 
 kernel_check_fn check_table; /* the table itself */
 kernel_check_fn check_sum_rows;
+kernel_check_fn check_additive_gradients;
 kernel_check_fn check_additive_scores;
 kernel_check_fn check_all_finite;
 kernel_check_fn check_apply_bias;
@@ -35,6 +36,7 @@ kernel_check_fn check_softmax_columns;
 kernel_check_fn check_softmax_ranges;
 kernel_check_fn check_softmax_row;
 kernel_check_fn check_softmax_sequence;
+kernel_check_fn check_softmax_gradients;
 kernel_check_fn check_softmax_step;
 kernel_check_fn check_softmax_step_any;
 

@@ -6,7 +6,7 @@
 
 #include <criterion/criterion.h>
 
-Test(random, all_features) { case_run_all("random", 100000, NULL, case_run); }
+Test(random, all_features) { case_run_all("random", 80000, NULL, case_run); }
 
 Test(random, case_text_reads_back) {
     for (uint64_t seed = 0; seed < 1000; seed++) {

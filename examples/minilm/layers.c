@@ -61,7 +61,7 @@ void layers_add_norm(const model_norm *norm, double epsilon, int64_t rows, float
 }
 
 /* erf within 4e-7: an odd rational minimax fit on [-4, 4], beyond which erf rounds to +-1. libm's
- * erff is not vectorised and took a quarter of the model's time. */
+ * erff is not vectorised and took a third of the model's time. */
 static inline float erf_near(float x) {
     x = x < -4.0f ? -4.0f : x;
     x = x > 4.0f ? 4.0f : x;
