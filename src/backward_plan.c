@@ -5,7 +5,7 @@
 #include "backward.h"
 
 enum {
-    SET_BLOCKS = 4,     /* queries of a set, in key blocks */
+    SET_BLOCKS = 2,     /* queries of a set, in key blocks */
     CELL_SIXTHS = 32,   /* least keys or queries of a cell: key blocks / 6 */
     LEAST_PARTS = 4,    /* fewer would cost more than they help */
     TILE_PADDING = 16,  /* floats: the keys of a tile shall not meet in the same cache lines */
