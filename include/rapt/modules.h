@@ -290,7 +290,8 @@ typedef struct rapt_module_backward {
     int32_t accumulate; /* for these three. 0: overwritten; 1: added to */
 } rapt_module_backward;
 
-/* Bytes of record that the call needs; data pointers may be null. Errors as of forward. */
+/* Bytes of record that the call needs. Looks at x, the sources and what dropout needs, not at
+ * outputs, masks and the record; data pointers may be null. Errors as of forward, for these. */
 RAPT_API rapt_status rapt_self_v1_record_bytes(rapt_context *context, const rapt_self_v1 *module,
                                                const rapt_module_call *call, int64_t *bytes);
 RAPT_API rapt_status rapt_self_v2_record_bytes(rapt_context *context, const rapt_self_v2 *module,
