@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * score.h: additive scores, S[i][j] = sum_u v[u] tanh(Q[i,u] + K[u][j]) (Bahdanau et al. 2015), and
- * their gradients, keys in the lanes: nothing is reduced across them. Nearly all of the time goes to
- * tanh. */
+ * their gradients, keys in the lanes: nothing is reduced across them. Nearly all of the time goes
+ * to tanh. */
 #include "common.h"
 #include "kernels.h"
 
