@@ -107,6 +107,23 @@ typedef struct rapti_softmax_columns {
     int64_t y_k, dy_k, dx_k, n, columns;
 } rapti_softmax_columns;
 
+/* Its gradients, from dS, all of them added to sums that are there already:
+ *   E[i,u] += dS[i][j] (1 - t^2)    F[u][j] += the same    G[u] += dS[i][j] t
+ * with t = tanh(Q[i,u] + K[u][j]). E and G are kept lane by lane, to be added up at the end. */
+typedef struct rapti_additive_gradient {
+    const float *q; /* as above */
+    int64_t q_row;
+    const float *k;
+    int64_t k_unit;
+    int64_t units, queries, keys;
+    const float *ds; /* dS[i][j] at ds[i * ds_row + j] */
+    int64_t ds_row;
+    float *e; /* [queries][units][lanes] */
+    float *f; /* F[u][j] at f[u * f_unit + j] */
+    int64_t f_unit;
+    float *g; /* [units][lanes] */
+} rapti_additive_gradient;
+
 typedef struct rapti_kernels {
     const char *isa;
     int32_t lanes;          /* floats per vector */
@@ -212,6 +229,7 @@ typedef struct rapti_kernels {
 
     /* Additive scores. Sums run over u in order, whatever else is in the tile. */
     void (*additive_scores)(const rapti_additive *a);
+    void (*additive_gradients)(const rapti_additive_gradient *a);
 
     /* The largest of x[i], i < n, and of the lowest float; NaN if one is. */
     float (*row_max)(const float *x, int64_t n);

@@ -60,6 +60,7 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .sum_rows = sum_rows,
     .all_finite = all_finite,
     .additive_scores = additive_scores,
+    .additive_gradients = additive_gradients,
     .row_max = row_max,
     .row_sum_exp = row_sum_exp,
     .row_exp = row_exp,

@@ -32,6 +32,7 @@ const kernel_check kernel_checks[] = {
     {"apply_keep", check_apply_keep},
     {"scatter_lanes", check_scatter_lanes},
     {"row_dot, row_gradient, gradient_columns, lane_dots, lane_gradient", check_softmax_gradients},
+    {"additive_gradients", check_additive_gradients},
     {"score_gradient", check_score_gradient},
     {"gather_dots", check_gather_dots},
     {"add_rows", check_add_rows},

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
- * kernel_checks_softmax.c: softmax_max and softmax_exp (or softmax_exp_any), which make  one step of
- * the online softmax:
- * one block against double precision, blocks in sequence against the softmax of the whole, and the
- * bits that must not depend on the visible range. */
+ * kernel_checks_softmax.c: softmax_max with softmax_exp or softmax_exp_any, one step of the online
+ * softmax: one block against double precision, blocks in sequence against the softmax of the whole,
+ * and the bits that must not depend on the visible range. */
 #include "kernel_checks.h"
 
 #include "kernel_tools.h"
