@@ -122,8 +122,8 @@ static void break_one(problem *to, backward_call *call, broken what, int64_t col
     expect_backward_run(call);
 }
 
-/* Rows [begin, end) of a gradient are NaN in `column` (-1: everywhere), all else has the bits of
- * the call without NaN. */
+/* Rows [begin, end) of a gradient are NaN in `column` (-1: all), all else has the bits of the
+ * call without NaN. */
 static void expect_broken(const backward_call *call, gradient_id id, int64_t begin, int64_t end,
                           int64_t column) {
     for (int64_t n = 0; n < ROWS * 20; n++) {
