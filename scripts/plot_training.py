@@ -49,7 +49,7 @@ def draw_loss(data):
 
 
 def label(character):
-    return {" ": "\N{OPEN BOX}"}.get(character, character)
+    return "\N{OPEN BOX}" if character == " " else character
 
 
 def draw_heads(data):
@@ -58,7 +58,7 @@ def draw_heads(data):
     layers, heads = len(data["weights"]), len(data["weights"][0])
     size = CELL * len(labels)
     figure, grid = plt.subplots(layers, heads, squeeze=False, sharex=True, sharey=True,
-                                figsize=(heads * size + 1.6, layers * size + 1.8),
+                                figsize=(heads * size + 1.6, layers * size + 1.6),
                                 layout="constrained")
     for layer in range(layers):
         for head in range(heads):

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * test_parts.c: gradients against differences of the loss, counted tables against numbers worked out
- * by hand, parameters in files. */
+ * test_parts.c: gradients against differences of the loss; counted tables and lines of a text
+ * against what was worked out by hand; the held-out loss of a model that is such a table. */
 #include "bigram.h"
 #include "loss.h"
 
@@ -84,7 +84,7 @@ static void test_held_out(rapt_context *context) {
     text_free(&t);
 }
 
-/* ---- Gradients: (L(w + e r) - L(w - e r)) / 2e = g . r for random directions r in each tensor. ---- */
+/* ---- Gradients: (L(w + e r) - L(w - e r)) / 2e = g . r for random r in each tensor. ---- */
 
 enum { SYMBOLS = 7, CONTEXT = 9, BATCH = 3, WIDTH = 8, DIRECTIONS = 4 };
 
