@@ -47,7 +47,7 @@ echo "Attention of GPT-2 small's size, verified, then timed; a textbook loop bes
 
 echo
 echo "Thread scaling: measured up to this machine's cores, predicted from the task list to 256"
-"$bench" --scaling --row "$gpt2-full" --row "$gpt2-causal" --format json >"$figures/scaling.json"
+"$bench" --scaling --row "$gpt2-full" --row "$gpt2-causal" --row "${gpt2/fwd/bwd}-causal" --format json >"$figures/scaling.json"
 /usr/bin/python3 scripts/plot_scaling.py "$figures/scaling.json" --out "$figures/scaling"
 /usr/bin/python3 - "$figures/scaling.json" <<'PYTHON'
 import json, sys

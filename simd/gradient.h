@@ -58,7 +58,7 @@ static void clear_keys(float *tile, int64_t ld, int64_t from, int64_t to) {
     for (int64_t k = from; k < to; k++) { vf_store(tile + k * ld, vf_zero()); }
 }
 
-static void softmax_gradient(const rapti_gradient *g) {
+static void score_gradient(const rapti_gradient *g) {
     clear_keys(g->s, g->ld, g->from, g->begin);
     clear_keys(g->s, g->ld, g->end, g->to);
     if (g->dp) {

@@ -30,6 +30,7 @@ enum { RAPTI_PREFETCH_LISTS = 6 };
 
 typedef struct rapti_prefetch {
     rapti_prefetch_rows list[RAPTI_PREFETCH_LISTS]; /* in order; an empty list has next == count */
+    int64_t per_tile;                               /* rows with each tile of a product */
 } rapti_prefetch;
 
 /* C[i][j] = sum_k A[i,k] * B[k][j], i < rows, k < inner, j < vectors * lanes. */
@@ -75,7 +76,7 @@ typedef struct rapti_dropout {
     int32_t threshold; /* a word below it keeps its weight */
 } rapti_dropout;
 
-/* One lane vector of the backward pass (softmax_gradient below). */
+/* One lane vector of the backward pass (score_gradient below). */
 typedef struct rapti_gradient {
     float *s;          /* scores, -inf where hidden; becomes P */
     float *dp;         /* becomes dS; null = not wanted */
@@ -105,6 +106,23 @@ typedef struct rapti_softmax_columns {
     float *dx; /* may be dy */
     int64_t y_k, dy_k, dx_k, n, columns;
 } rapti_softmax_columns;
+
+/* Its gradients, from dS, all of them added to sums that are there already:
+ *   E[i,u] += dS[i][j] (1 - t^2)    F[u][j] += the same    G[u] += dS[i][j] t
+ * with t = tanh(Q[i,u] + K[u][j]). E and G are kept lane by lane, to be added up at the end. */
+typedef struct rapti_additive_gradient {
+    const float *q; /* as above */
+    int64_t q_row;
+    const float *k;
+    int64_t k_unit;
+    int64_t units, queries, keys;
+    const float *ds; /* dS[i][j] at ds[i * ds_row + j] */
+    int64_t ds_row;
+    float *e; /* [queries][units][lanes] */
+    float *f; /* F[u][j] at f[u * f_unit + j] */
+    int64_t f_unit;
+    float *g; /* [units][lanes] */
+} rapti_additive_gradient;
 
 typedef struct rapti_kernels {
     const char *isa;
@@ -173,7 +191,7 @@ typedef struct rapti_kernels {
 
     /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; both are 0
      * where a hidden score is -inf, and for the other keys of [from, to). */
-    void (*softmax_gradient)(const rapti_gradient *g);
+    void (*score_gradient)(const rapti_gradient *g);
 
     /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of
      * P * X where P is not 0; and X = P * (factor * X - shift), 0 where P is 0. */
@@ -211,6 +229,7 @@ typedef struct rapti_kernels {
 
     /* Additive scores. Sums run over u in order, whatever else is in the tile. */
     void (*additive_scores)(const rapti_additive *a);
+    void (*additive_gradients)(const rapti_additive_gradient *a);
 
     /* The largest of x[i], i < n, and of the lowest float; NaN if one is. */
     float (*row_max)(const float *x, int64_t n);

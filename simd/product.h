@@ -6,7 +6,7 @@
 #include "common.h"
 #include "kernels.h"
 
-enum { LINE_FLOATS = 16, PREFETCH_ROWS_PER_TILE = 6 };
+enum { LINE_FLOATS = 16 };
 
 /* How a product goes through the memory that it asks for ahead of use: bytes per k. Many lines at
  * once would fill the queue of misses that the tile itself needs; one address per k, mostly in the
@@ -84,8 +84,7 @@ RAPTI_NOINLINE void prefetch_some(rapti_prefetch *prefetch) {
         rapti_prefetch_rows *w = &prefetch->list[n];
         const int64_t left = w->count - w->next;
         if (left <= 0) { continue; }
-        const int64_t past =
-            w->next + (left < PREFETCH_ROWS_PER_TILE ? left : PREFETCH_ROWS_PER_TILE);
+        const int64_t past = w->next + (left < prefetch->per_tile ? left : prefetch->per_tile);
         for (; w->next < past; w->next++) { prefetch_row(w->row[w->next], w->floats); }
         return;
     }

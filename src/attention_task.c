@@ -20,10 +20,13 @@ int rapti_attention_values_finite(const rapti_task_state *s, const rapti_block *
     return s->plan->kernels->all_finite(b->v, b->v_row, b->to - b->from, s->plan->value_vectors);
 }
 
+/* As many rows as a task of few keys needs to find its queries in cache. */
+enum { PREFETCH_ROWS_PER_TILE = 6 };
+
 /* During a group's first block: the next group's queries, and where its own output will go. */
 static void prefetch_groups(const rapti_task_state *s, const rapti_group *g,
                             const rapti_group *next) {
-    *s->prefetch = (rapti_prefetch){0};
+    *s->prefetch = (rapti_prefetch){.per_tile = PREFETCH_ROWS_PER_TILE};
     if (next && !next->opened && s->p->q.stride[3] == 1) {
         s->prefetch->list[0] = (rapti_prefetch_rows){next->q_row, next->rows, 0, s->p->dim};
     }

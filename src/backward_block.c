@@ -48,7 +48,7 @@ static void gradient_vector(const rapti_back_state *s, const rapti_back_group *g
         rapti_attention_drop(&s->task, &g->base, b, lane, keys.begin, keys.end, s->seen + g->lane);
         step.kept = s->seen + at;
     }
-    kernels->softmax_gradient(&step);
+    kernels->score_gradient(&step);
 }
 
 /* -inf in s->seen where the group does not see a key of the block, 0 where it does. */

@@ -5,8 +5,9 @@
 #include "backward.h"
 
 enum {
-    SET_BLOCKS = 4,   /* queries of a set, in key blocks */
-    CELL_SIXTHS = 64, /* least keys or queries of a cell that could be cut in two: key blocks / 6 */
+    SET_BLOCKS = 2,     /* queries of a set, in key blocks */
+    CELL_SIXTHS = 32,   /* least keys or queries of a cell: key blocks / 6 */
+    LEAST_PARTS = 4,    /* fewer would cost more than they help */
     TILE_PADDING = 16,  /* floats: the keys of a tile shall not meet in the same cache lines */
     COST_CLASSES = 64,  /* sorting tasks longest first, to within this many classes */
     PRODUCTS_COST = 5,  /* five products where the forward call has two, in halves of those */
@@ -19,12 +20,12 @@ static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
 
-/* The largest power of two that leaves no part below the least size that could be cut. */
+/* The largest power of two that leaves no part below the least size. */
 static int64_t parts_of(int64_t size, int64_t key_block) {
     const int64_t least = key_block * CELL_SIXTHS / 6;
     int64_t parts = 1;
     while (size / (2 * parts) >= least) { parts *= 2; }
-    return parts;
+    return parts < LEAST_PARTS ? 1 : parts;
 }
 
 /* part * whole / parts without overflow. */

@@ -4,6 +4,8 @@
  * time, a little at a time, so that the product meets no memory slower than that. */
 #include "matmul_task.h"
 
+enum { PREFETCH_ROWS_PER_TILE = 6 };
+
 /* Rows of A and C, and the unit whose B they meet. */
 typedef struct strip {
     const float *a; /* A[0, first k of the block] */
@@ -138,7 +140,7 @@ static ahead look_ahead(const step *t, int part) {
 /* Between tiles, products ask for the rows of C where the next panel's sums will go. */
 static void prefetch_rows_of_c(const rapti_matmul_wave *w, const strip *m,
                                const rapti_matmul_panel *next, local *s) {
-    s->prefetch = (rapti_prefetch){0};
+    s->prefetch = (rapti_prefetch){.per_tile = PREFETCH_ROWS_PER_TILE};
     if (!next || w->p->c_column != 1) { return; }
     const float *c = m->c + next->column;
     for (int64_t i = 0; i < m->count; i++) { s->next[i] = c + i * w->p->c_row; }

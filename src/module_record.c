@@ -2,6 +2,8 @@
  * module_record.c: a record, the caller's memory for what backward needs to know of forward. */
 #include "module.h"
 
+#include <string.h>
+
 rapt_status rapti_record_open(rapt_context *context, const rapti_pass *pass,
                               const rapti_module_shape *shape, const rapt_module_call *call,
                               rapti_activations *activations) {
@@ -19,6 +21,39 @@ rapt_status rapti_record_open(rapt_context *context, const rapti_pass *pass,
     arena = (rapti_arena){.base = record->data};
     rapti_activations_take(&arena, pass, shape, activations);
     return RAPT_OK;
+}
+
+rapti_record_mark rapti_record_mark_of(const rapti_pass *pass, const rapti_module_shape *shape,
+                                       const rapt_module_call *call) {
+    rapti_record_mark mark = {.magic = UINT64_C(0x7261707472656364), /* "raptrecd" */
+                              .batch = shape->batch,
+                              .tokens = shape->tokens,
+                              .keys = shape->keys,
+                              .features = pass->parts * pass->part_width};
+    if (!call->training || pass->dropout == 0.0) { return mark; }
+    mark.dropout = call->generator ? 1 : 2;
+    if (!call->generator) {
+        mark.seed = call->seed;
+        mark.offset = call->offset;
+    }
+    return mark;
+}
+
+rapt_status rapti_record_check(rapt_context *context, const rapti_record_mark *recorded,
+                               const rapti_record_mark *call) {
+    if (memcmp(recorded, call, sizeof *call) == 0) { return RAPT_OK; }
+    if (recorded->magic != call->magic) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT, "record: no forward call has filled it");
+    }
+    return rapti_fail(
+        context, RAPT_ERR_ARGUMENT,
+        "record: of another call (batch %lld, %lld tokens, %lld keys, dropout %llu %llu %llu; this "
+        "one %lld, %lld, %lld, %llu %llu %llu)",
+        (long long)recorded->batch, (long long)recorded->tokens, (long long)recorded->keys,
+        (unsigned long long)recorded->dropout, (unsigned long long)recorded->seed,
+        (unsigned long long)recorded->offset, (long long)call->batch, (long long)call->tokens,
+        (long long)call->keys, (unsigned long long)call->dropout, (unsigned long long)call->seed,
+        (unsigned long long)call->offset);
 }
 
 /* A tensor whose data may be null, for checks that ask for data. */

@@ -35,9 +35,12 @@ rapt_status rapti_lists_check(rapt_context *context, const rapt_parameter *param
                               const rapt_parameter *gradients, int64_t count, int writes,
                               rapti_lists *lists) {
     *lists = (rapti_lists){.parameters = parameters, .gradients = gradients, .count = count};
-    if (count < 0 || (count > 0 && !gradients)) {
-        return rapti_fail(context, RAPT_ERR_ARGUMENT, "gradients: null pointer or count %lld",
+    if (count < 0) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT, "count: %lld, expected >= 0",
                           (long long)count);
+    }
+    if (count > 0 && !gradients) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT, "gradients: null pointer");
     }
     for (int64_t n = 0; n < count; n++) {
         const rapt_tensor *g = &gradients[n].tensor;

@@ -59,8 +59,9 @@ static rapt_status check_apart(rapt_context *context, const rapt_score *score, c
     return status;
 }
 
-static rapt_status check(rapt_context *context, const rapt_score *score, const rapt_tensor *q,
-                         const rapt_tensor *k, const rapt_tensor *scores) {
+rapt_status rapti_score_check(rapt_context *context, const rapt_score *score, const rapt_tensor *q,
+                              const rapt_tensor *k, const char *scores_name,
+                              const rapt_tensor *scores) {
     rapt_status status = rapti_operand_context(context);
     if (status != RAPT_OK) { return status; }
     if (!score) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "score: null pointer"); }
@@ -82,16 +83,13 @@ static rapt_status check(rapt_context *context, const rapt_score *score, const r
                           (long long)heads, (long long)kv_heads);
     }
     const int64_t s_size[4] = {q->size[0], heads, q->size[2], k->size[2]};
-    status = check_input(context, "scores", scores, 4, s_size);
-    if (status == RAPT_OK && additive) { status = check_parameters(context, score, q, k); }
-    if (status == RAPT_OK) { status = check_apart(context, score, q, k, scores); }
-    return status;
+    status = check_input(context, scores_name, scores, 4, s_size);
+    return status == RAPT_OK && additive ? check_parameters(context, score, q, k) : status;
 }
 
 /* ---- Dot products ---- */
 
-/* [B, Hkv * G, T, n] as [B, Hkv, G, T, n]: G query heads share a key head. */
-static rapt_tensor group_heads(const rapt_tensor *t, int64_t kv_heads) {
+rapt_tensor rapti_score_group_heads(const rapt_tensor *t, int64_t kv_heads) {
     const rapt_tensor flat = rapti_tensor_normal(t);
     const int64_t group = flat.size[1] / kv_heads;
     const int64_t size[5] = {flat.size[0], kv_heads, group, flat.size[2], flat.size[3]};
@@ -100,22 +98,25 @@ static rapt_tensor group_heads(const rapt_tensor *t, int64_t kv_heads) {
     return rapt_tensor_strided(RAPT_F32, flat.data, 5, size, stride);
 }
 
+rapt_scale rapti_score_scale(rapt_score_kind kind, int64_t dim) {
+    if (kind != RAPT_SCORE_SCALED_DOT || dim == 0) { return (rapt_scale){0}; }
+    return (rapt_scale){1, (float)(1.0 / sqrt((double)dim))};
+}
+
 static rapt_status dot_scores(rapt_context *context, rapt_score_kind kind, const rapt_tensor *q,
                               const rapt_tensor *k, const rapt_tensor *scores) {
-    const int64_t dim = q->size[3];
-    const rapt_tensor a = group_heads(q, k->size[1]), c = group_heads(scores, k->size[1]);
+    const rapt_tensor a = rapti_score_group_heads(q, k->size[1]),
+                      c = rapti_score_group_heads(scores, k->size[1]);
     /* keys are in groups of one, which serve all of a group of queries */
-    const rapt_tensor b = rapt_tensor_transpose(group_heads(k, k->size[1]));
-    rapt_matmul what = {.beta = 0.0f};
-    if (kind == RAPT_SCORE_SCALED_DOT && dim > 0) {
-        what.alpha = (rapt_scale){1, (float)(1.0 / sqrt((double)dim))};
-    }
+    const rapt_tensor b = rapt_tensor_transpose(rapti_score_group_heads(k, k->size[1]));
+    const rapt_matmul what = {.alpha = rapti_score_scale(kind, q->size[3])};
     return rapt_matmul_run(context, &what, &(rapt_matmul_operands){.a = &a, .b = &b, .c = &c});
 }
 
 rapt_status rapt_scores(rapt_context *context, const rapt_score *score, const rapt_tensor *q,
                         const rapt_tensor *k, const rapt_tensor *scores) {
-    const rapt_status status = check(context, score, q, k, scores);
+    rapt_status status = rapti_score_check(context, score, q, k, "scores", scores);
+    if (status == RAPT_OK) { status = check_apart(context, score, q, k, scores); }
     if (status != RAPT_OK || rapti_tensor_empty(scores)) { return status; }
     if (score->kind == RAPT_SCORE_ADDITIVE) {
         return rapti_score_additive(context, score, q, k, scores);

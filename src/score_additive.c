@@ -60,6 +60,21 @@ static void run_tile(void *argument, int64_t task, int32_t thread) {
     }
 }
 
+rapt_status rapti_score_project(rapti_steps *steps, const rapt_score *score, const rapt_tensor *q,
+                                const rapt_tensor *k, const rapt_tensor *q_units,
+                                const rapt_tensor *k_units) {
+    const rapt_matmul plain = {.beta = 0.0f};
+    const rapt_tensor w_query = rapt_tensor_transpose(*score->w_query);
+    const rapt_tensor k_turned = rapt_tensor_transpose(*k);
+    rapt_status status = rapti_step_matmul(
+        steps, &plain, (rapt_matmul_operands){.a = q, .b = &w_query, .c = q_units});
+    if (status == RAPT_OK) {
+        status = rapti_step_matmul(
+            steps, &plain, (rapt_matmul_operands){.a = score->w_key, .b = &k_turned, .c = k_units});
+    }
+    return status;
+}
+
 /* Memory for everything, and the projections. Runs twice: steps.h. */
 static rapt_status project(rapti_steps *steps, rapti_arena *arena, const rapt_score *score,
                            const rapt_tensor *q, const rapt_tensor *k, int32_t threads,
@@ -77,23 +92,15 @@ static rapt_status project(rapti_steps *steps, rapti_arena *arena, const rapt_sc
                           "score.v: projections to %lld units need more than 2^62 bytes",
                           (long long)units);
     }
-    const rapt_matmul plain = {.beta = 0.0f};
-    const rapt_tensor w_query = rapt_tensor_transpose(*score->w_query);
-    const rapt_tensor k_turned = rapt_tensor_transpose(*k);
-    rapt_status status =
-        rapti_step_matmul(steps, &plain, (rapt_matmul_operands){.a = q, .b = &w_query, .c = &c->q});
-    if (status == RAPT_OK) {
-        status = rapti_step_matmul(
-            steps, &plain, (rapt_matmul_operands){.a = score->w_key, .b = &k_turned, .c = &c->k});
-    }
+    const rapt_status status = rapti_score_project(steps, score, q, k, &c->q, &c->k);
     for (int64_t u = 0; u < units && !steps->counting; u++) {
         ((float *)c->v.data)[u] = ((const float *)score->v->data)[u * score->v->stride[0]];
     }
     return status;
 }
 
-static int32_t choose_threads(const rapt_context *context, double cost) {
-    const double threads = cost / THREAD_COST;
+int32_t rapti_score_threads(const rapt_context *context, double count) {
+    const double threads = count / THREAD_COST;
     if (threads < 2.0) { return 1; }
     return threads < context->threads ? (int32_t)threads : context->threads;
 }
@@ -107,7 +114,7 @@ rapt_status rapti_score_additive(rapt_context *context, const rapt_score *score,
     const int64_t tasks = q->size[0] * q->size[1] * c.query_tiles * c.key_tiles;
     const double cost = (double)(q->size[0] * q->size[1]) * (double)(q->size[2] * k->size[2]) *
                         (double)score->v->size[0];
-    const int32_t threads = choose_threads(context, cost);
+    const int32_t threads = rapti_score_threads(context, cost);
     rapti_steps steps = {.context = context, .counting = 1};
     rapti_arena arena = {.base = NULL};
     rapt_status status = project(&steps, &arena, score, q, k, threads, &c);

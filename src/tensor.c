@@ -7,6 +7,10 @@ static uint64_t magnitude(int64_t x) { return x < 0 ? 0 - (uint64_t)x : (uint64_
 rapt_status rapti_tensor_check(rapt_context *context, const char *name, const rapt_tensor *t,
                                int32_t min_rank, int32_t max_rank, int needs_data) {
     if (!t) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "%s: null pointer", name); }
+    if (t->rank != min_rank && min_rank == max_rank) {
+        return rapti_fail(context, RAPT_ERR_SHAPE, "%s: rank %d, expected %d", name, t->rank,
+                          min_rank);
+    }
     if (t->rank < min_rank || t->rank > max_rank) {
         return rapti_fail(context, RAPT_ERR_SHAPE, "%s: rank %d, expected %d to %d", name, t->rank,
                           min_rank, max_rank);

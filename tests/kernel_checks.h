@@ -13,7 +13,9 @@
 typedef int kernel_check_fn(const rapti_kernels *k, FILE *log);
 
 kernel_check_fn check_table; /* the table itself */
-kernel_check_fn check_sum_rows;
+kernel_check_fn check_add_lanes;
+kernel_check_fn check_add_rows;
+kernel_check_fn check_additive_gradients;
 kernel_check_fn check_additive_scores;
 kernel_check_fn check_all_finite;
 kernel_check_fn check_apply_bias;
@@ -24,6 +26,8 @@ kernel_check_fn check_exp;
 kernel_check_fn check_exp_nonpositive;
 kernel_check_fn check_finish_product;
 kernel_check_fn check_finish_rows;
+kernel_check_fn check_fn;
+kernel_check_fn check_gather_dots;
 kernel_check_fn check_gather_lanes;
 kernel_check_fn check_hide_outside;
 kernel_check_fn check_pack_rows;
@@ -31,13 +35,15 @@ kernel_check_fn check_product;
 kernel_check_fn check_product_add;
 kernel_check_fn check_product_seen;
 kernel_check_fn check_scatter_lanes;
+kernel_check_fn check_score_gradient;
 kernel_check_fn check_softmax_columns;
+kernel_check_fn check_softmax_gradients;
 kernel_check_fn check_softmax_ranges;
 kernel_check_fn check_softmax_row;
 kernel_check_fn check_softmax_sequence;
-kernel_check_fn check_softmax_gradients;
 kernel_check_fn check_softmax_step;
 kernel_check_fn check_softmax_step_any;
+kernel_check_fn check_sum_rows;
 
 typedef struct kernel_check {
     const char *name;

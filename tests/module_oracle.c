@@ -138,14 +138,17 @@ static double factor(const heads *a, int64_t b, int64_t h, int64_t i, int64_t j)
     return kept ? 1 / (1 - p) : 0;
 }
 
-static void attend_row(const heads *a, int64_t b, int64_t h, int64_t i, number *joined) {
+/* factors: room for a number per key */
+static void attend_row(const heads *a, int64_t b, int64_t h, int64_t i, double *factors,
+                       number *joined) {
     const module_result *r = a->r;
     const number *w = r->weights + ((b * r->heads + h) * r->tokens + i) * r->keys;
+    for (int64_t j = 0; j < r->keys; j++) factors[j] = factor(a, b, h, i, j);
     for (int64_t d = 0; d < a->dim; d++) {
         double sum = 0, size = 0, passed = 0;
         for (int64_t j = 0; j < r->keys; j++) {
             const number v = a->v[(b * r->keys + j) * r->features + h * a->dim + d];
-            const double f = factor(a, b, h, i, j);
+            const double f = factors[j];
             sum += f * w[j].value * v.value;
             size += f * w[j].value * fabs(v.value);
             passed += f * (w[j].bound * (fabs(v.value) + v.bound) + w[j].value * v.bound);
@@ -174,7 +177,7 @@ module_result module_oracle(const module_form *form, const rapt_module_call *cal
     for (int64_t n = 0; n < r.batch * r.heads * r.tokens; n++) {
         const int64_t b = n / r.tokens / r.heads, h = n / r.tokens % r.heads, i = n % r.tokens;
         weigh_row(&a, b, h, i, score);
-        attend_row(&a, b, h, i, joined);
+        attend_row(&a, b, h, i, score, joined);
     }
     if (form->out_proj.weight.data) {
         linear(&form->out_proj, joined, r.batch * r.tokens, r.out);

@@ -13,6 +13,13 @@
 
 TestSuite(exercises, .fini = pool_free);
 
+/* Builds in which 15 Gflop take minutes leave out the largest forward. */
+#ifdef RAPT_TEST_SMALL
+enum { SMALL = 1 };
+#else
+enum { SMALL = 0 };
+#endif
+
 /* The parameter of that name. */
 static rapt_tensor named(const rapt_parameter *list, int64_t count, const char *name) {
     for (int64_t n = 0; n < count; n++) {
@@ -176,9 +183,11 @@ Test(exercises, exercise_3_3, .timeout = 120) {
     golden_derived(&heads[0], E33 "input_first_8", 1e-9, __LINE__);
     golden_derived(&heads[1], E33 "W_query_first_8", 1e-9, __LINE__);
     golden_derived(&heads[2], E33 "out_proj_bias_first_8", 1e-9, __LINE__);
-    OK(rapt_split_forward(context(), &m, &(rapt_module_call){.x = &x, .out = &out}));
-    expect_samples(&out);
-    expect_statistics(&out);
+    if (!SMALL) {
+        OK(rapt_split_forward(context(), &m, &(rapt_module_call){.x = &x, .out = &out}));
+        expect_samples(&out);
+        expect_statistics(&out);
+    }
     rapt_split_free(&m);
 }
 

@@ -76,9 +76,9 @@ typedef struct rapt_attention_backward_operands {
  *           no others.
  * Memory    any strides (tensor.h), 0 for inputs (dout of a sum), fastest when the last axes have
  *           stride 1 and D and Dv fill whole vectors. An output may share no element with any other
- *           operand (RAPT_ERR_OVERLAP). Scratch is O(threads x tile) plus 32 bytes per task, where
- *           a tile holds some hundred queries and keys; nothing is allocated when the context's
- *           scratch from an earlier call is large enough, or the caller gives some.
+ *           operand (RAPT_ERR_OVERLAP). Scratch is O(threads x (D + Dv)) times
+ *           the keys of a cell, at most 2047, plus 24 bytes per task; nothing is allocated when the
+ *           context's scratch from an earlier call is large enough, or the caller gives some.
  * Numerics  f32 products as in the forward call; sums over blocks of some hundred queries or keys.
  *           lse must be that of these scores to rounding (any instruction set's, or the merge of
  *           several parts); where s - lse exceeds 88, p is meaningless. p below 2^-126 is exactly
@@ -86,9 +86,10 @@ typedef struct rapt_attention_backward_operands {
  *           double precision: below 5e-7. In the default floating-point environment, bitwise the
  *           same for any thread count, on every call, and for a batch item whatever else is in the
  *           batch (dbias: unless it is summed over the batch).
- * Threads   one context, one call at a time (context.h). A head is worked on in square cells of
- *           some hundred keys and queries in an order that lets one head use many threads. A dbias
- *           that is summed over batch or heads makes these take turns: only cells run side by side.
+ * Threads   one context, one call at a time (context.h). Heads of 2048 queries and keys or more are
+ *           worked on in cells of 512 or more, in an order that lets one head use many threads. A
+ *           dbias that is summed over batch or heads makes these take turns: only cells run side by
+ *           side.
  * Errors    those of rapt_attention_forward, for the operands here; RAPT_ERR_ARGUMENT for
  *           accumulate other than 0 and 1. Nothing is written then. */
 RAPT_API rapt_status rapt_attention_backward(rapt_context *context, const rapt_attention *what,

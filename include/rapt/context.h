@@ -48,8 +48,6 @@ typedef struct rapt_context_options {
     rapt_allocator allocator;
 } rapt_context_options;
 
-typedef struct rapt_context rapt_context;
-
 /* Creates a context. `options` may be null.
  *
  * Errors: RAPT_ERR_ARGUMENT, RAPT_ERR_ISA, RAPT_ERR_VERSION, RAPT_ERR_MEMORY. On every error but

@@ -78,6 +78,7 @@ typedef struct rapt_matmul_backward_operands {
 RAPT_API rapt_status rapt_matmul_backward(rapt_context *context, const rapt_matmul *what,
                                           const rapt_matmul_backward_operands *operands);
 
+/* Bytes of scratch that rapt_matmul_backward would need, as rapt_matmul_scratch. */
 RAPT_API rapt_status rapt_matmul_backward_scratch(rapt_context *context, const rapt_matmul *what,
                                                   const rapt_matmul_backward_operands *operands,
                                                   int64_t *bytes);

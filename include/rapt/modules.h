@@ -3,28 +3,39 @@
  * chapter 3:
  *
  *   3.3  simple       scores x x^T, softmax, weights x; nothing to train
- *   3.4  self         query, key and value projections; v1 raw matrices, v2 linear layers
- *   3.5  causal       batched, masked, with dropout on the weights
- *   3.6  multi-head   stacked: several causal heads, outputs joined
+ *   3.4  self         query, key and value projections; v1 raw matrices (SelfAttention_v1), v2
+ *                     linear layers (SelfAttention_v2)
+ *   3.5  causal       batched, masked, with dropout on the weights (CausalAttention)
+ *   3.6  multi-head   stacked: several causal heads, outputs joined (MultiHeadAttentionWrapper)
  *                     split: one projection for each role, cut into heads; output projection
+ *                     (MultiHeadAttention)
  *
  * A module is a plain struct: init makes its parameters, forward computes, free gives its memory
  * back. Parameters are tensors for the caller to read, copy and overwrite through `data` (free
  * gives back the memory that init got: do not point `data` elsewhere in the struct that is freed).
  * A module has no state but these, and no generator of its own.
  *
- * Every *_init zeroes the struct first, so that free is safe after any error; allocates with the
+ * *_init zeroes the struct first, so that free is safe after any error; allocates with the
  * context's allocator; draws PyTorch's default initialisation from `generator` in PyTorch's order,
  * or, with a null generator, sets all parameters to zero. The context must outlive the module.
- * Errors of init: RAPT_ERR_ARGUMENT, RAPT_ERR_SHAPE (sizes < 1 or too large, d_out not divisible by
- * heads), RAPT_ERR_MEMORY. Errors of forward: those of rapt_attention_forward, RAPT_ERR_SHAPE for a
- * sequence beyond context_length, and RAPT_ERR_ARGUMENT for sources that a module does not take.
- * Nothing is written, and nothing drawn, then.
+ * Errors    RAPT_ERR_ARGUMENT, RAPT_ERR_SHAPE (sizes < 1 or too large, d_out not divisible by
+ *           heads), RAPT_ERR_MEMORY. Nothing is drawn then.
  *
- * What attention.h says of visibility, empty rows, sizes of 0, NaN, strides, threads and bits holds
- * for forward. `out` and `weights` share no element with each other, an input or a parameter.
- * Memory: one piece of the context's scratch, a few times x (for about 1024 tokens at a time, but
- * for Philox dropout), and what the call's members name. */
+ * *_forward, with the module's own context or another:
+ * Formula   q = x Wq^T + bq, k and v likewise from their sources; attention.h's on each head; then,
+ *           with an output projection, out = joined heads Wo^T + bo.
+ * Shapes    beside each member of rapt_module_call.
+ * Memory    any strides. `out` and `weights` share no element with each other, an input or a
+ *           parameter. One piece of the context's scratch, a few times x (for about 1024 tokens at
+ *           a time, but for Philox dropout), and what the call's members name.
+ * Numerics  products as rapt_matmul_run; visibility, empty rows, sizes of 0, NaN and bits as
+ *           attention.h says.
+ * Threads   as rapt_attention_forward.
+ * Errors    those of rapt_attention_forward, RAPT_ERR_SHAPE for a sequence beyond context_length,
+ *           RAPT_ERR_ARGUMENT for sources that the module does not take, RAPT_ERR_SCRATCH for a
+ *           record that is too small or misaligned. Nothing is written, and nothing drawn, then.
+ *
+ * *_free zeroes the struct: a second free, or one of null, does nothing. */
 #ifndef RAPT_MODULES_H
 #define RAPT_MODULES_H
 
@@ -55,7 +66,9 @@ RAPT_API int64_t rapt_parameter_count(const rapt_parameter *list, int64_t count)
  * as many bytes as the module's *_record_bytes says: projections q, k, v [B, T or S, features],
  * attention output [B, T, features], lse [B, heads, T], and with a generator its pattern
  * [B, heads, T, S] in bytes. A record serves one forward; each of several forwards that wait for
- * their backward has its own. ---- */
+ * their backward has its own. It begins with what the forward call was (64 bytes: sizes and
+ * dropout), and a backward call that does not agree is refused. No output of either call may lie in
+ * it. ---- */
 typedef struct rapt_record {
     void *data;
     size_t bytes;
@@ -97,21 +110,28 @@ typedef struct rapt_linear {
     rapt_tensor bias;   /* f32 [out]; data null = none */
 } rapt_linear;
 
-/* x f32 [.., in] of rank 1 to RAPT_MAX_RANK -> out f32 [.., out]; x and out share no element. */
+/* Shapes    x f32 [.., in] of rank 1 to RAPT_MAX_RANK, out f32 [.., out].
+ * Memory    any strides; out shares no element with x, weight or bias. Scratch, numerics, threads
+ *           as rapt_matmul_run.
+ * Errors    RAPT_ERR_ARGUMENT, RAPT_ERR_DTYPE, RAPT_ERR_SHAPE, RAPT_ERR_OVERLAP, RAPT_ERR_MEMORY.
+ *           Nothing is written then. */
 RAPT_API rapt_status rapt_linear_forward(rapt_context *context, const rapt_linear *linear,
                                          const rapt_tensor *x, const rapt_tensor *out);
 
 /* ---- 3.3 Simplified self-attention: no parameters, no scaling. ---- */
 
 /* Section 3.3.1, for the token `query` of x f32 [T, d]: scores [T] = x x[query], weights [T] =
- * softmax(scores), out [d] = weights x (the text's context vector). Each output may be null. */
+ * softmax(scores), out [d] = weights x (the text's context vector). Each output may be null.
+ * Memory    any strides; outputs share no element with x or each other.
+ * Errors    those of rapt_attention_forward; RAPT_ERR_ARGUMENT for a query outside 0 .. T - 1.
+ *           Nothing is written then. */
 RAPT_API rapt_status rapt_simple_attention_query(rapt_context *context, const rapt_tensor *x,
                                                  int64_t query, const rapt_tensor *scores,
                                                  const rapt_tensor *weights,
                                                  const rapt_tensor *out);
 
 /* Section 3.3.2, for all tokens of x f32 [T, d] or [B, T, d]: scores and weights [.., T, T], out of
- * x's sizes. Each output may be null. */
+ * x's sizes. Each output may be null. Memory and errors as above. */
 RAPT_API rapt_status rapt_simple_attention(rapt_context *context, const rapt_tensor *x,
                                            const rapt_tensor *scores, const rapt_tensor *weights,
                                            const rapt_tensor *out);
@@ -240,7 +260,7 @@ RAPT_API rapt_status rapt_split_from_stacked(rapt_split *to, const rapt_stacked 
 RAPT_API rapt_status rapt_stacked_from_split(rapt_stacked *to, const rapt_split *from);
 
 /* ---- The parameters of a module by name, in PyTorch's order. Writes the first min(capacity, n),
- * returns n. ---- */
+ * returns n, which may be more than capacity; capacity 0 with a null list only counts. ---- */
 RAPT_API int64_t rapt_self_v1_parameters(const rapt_self_v1 *module, rapt_parameter *list,
                                          int64_t capacity);
 RAPT_API int64_t rapt_self_v2_parameters(const rapt_self_v2 *module, rapt_parameter *list,
@@ -254,12 +274,16 @@ RAPT_API int64_t rapt_split_parameters(const rapt_split *module, rapt_parameter 
 
 /* ---- Backward: gradients of a loss, from that to `out`. ----
  *
- * `call` is the forward call's, with its record, x and sources as they were; out, weights and the
- * generator are not used. Parameters must not have changed in between.
+ * `call` is the forward call's, with its record, x and sources as they were; out and weights are
+ * not used. Of the generator it counts only whether there was one (the pattern is then read from
+ * the record): it may have gone on, but must not be null. A record that no forward call filled, or
+ * one of other sizes or other dropout, is RAPT_ERR_ARGUMENT. Parameters must not have changed in
+ * between.
  *
  * Gradients of parameters go to a module of the same kind and configuration (made by init with a
  * null generator: zeros), and are ADDED there, as PyTorch adds to .grad: zero them before each step
- * with rapt_gradients_zero, or let several backward calls add up. Null: not computed. */
+ * with rapt_gradients_zero (optimizer.h), or let several backward calls add up. Null: not computed.
+ * They share no element with the module or any tensor of the call. */
 typedef struct rapt_module_backward {
     const rapt_tensor *dout; /* in, f32, sizes of out */
 
@@ -269,7 +293,8 @@ typedef struct rapt_module_backward {
     int32_t accumulate; /* for these three. 0: overwritten; 1: added to */
 } rapt_module_backward;
 
-/* Bytes of record that the call needs; data pointers may be null. Errors as of forward. */
+/* Bytes of record that the call needs. Looks at x, the sources and what dropout needs, not at
+ * outputs, masks and the record; data pointers may be null. Errors as of forward, for these. */
 RAPT_API rapt_status rapt_self_v1_record_bytes(rapt_context *context, const rapt_self_v1 *module,
                                                const rapt_module_call *call, int64_t *bytes);
 RAPT_API rapt_status rapt_self_v2_record_bytes(rapt_context *context, const rapt_self_v2 *module,
@@ -306,14 +331,16 @@ RAPT_API rapt_status rapt_split_backward(rapt_context *context, const rapt_split
                                          const rapt_module_backward *backward,
                                          const rapt_split *gradients);
 
-/* Linear layer: dx = dout W, gradients->weight += dout^T x, gradients->bias += sum of dout. dx and
- * gradients may be null; `accumulate` is for dx. */
+/* Linear layer: dx = dout W, gradients->weight += dout^T x, gradients->bias += sum of dout (of the
+ * weight's and the bias's sizes; without a bias's data it is not computed). dx and gradients may be
+ * null; `accumulate` is for dx. Errors as rapt_linear_forward. */
 RAPT_API rapt_status rapt_linear_backward(rapt_context *context, const rapt_linear *linear,
                                           const rapt_tensor *x, const rapt_tensor *dout,
                                           const rapt_tensor *dx, int32_t accumulate,
                                           const rapt_linear *gradients);
 
-/* Simplified self-attention (3.3.2): dx from dout; the forward is computed again. */
+/* Simplified self-attention (3.3.2): dx from dout; the forward is computed again. dx shares no
+ * element with x or dout. Errors as rapt_simple_attention. */
 RAPT_API rapt_status rapt_simple_attention_backward(rapt_context *context, const rapt_tensor *x,
                                                     const rapt_tensor *dout, const rapt_tensor *dx,
                                                     int32_t accumulate);

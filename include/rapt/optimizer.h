@@ -4,6 +4,11 @@
  * Each call takes lists of parameters and of their gradients as the modules' *_parameters calls
  * write them: equal counts, sizes and order; names are not looked at. f32, any strides.
  *
+ * Memory    an optimiser's state lies beside the parameters in list order: keep the list's order
+ *           from step to step. No tensor shares an element with another, or with the state: a
+ *           parameter that two layers share is listed once. (Checked for a parameter and its own
+ *           gradient alone.)
+ * Numerics  factors in double precision, elements in f32.
  * Threads   over elements; bitwise the same for any thread count.
  * Errors    RAPT_ERR_ARGUMENT (null pointer, count < 0, number not finite or out of range),
  *           RAPT_ERR_DTYPE, RAPT_ERR_SHAPE (lists that disagree), RAPT_ERR_OVERLAP,

@@ -35,7 +35,8 @@ RAPT_API void rapt_philox4x32(const uint32_t counter[4], const uint32_t key[2], 
 RAPT_API int32_t rapt_dropout_keep(const rapt_dropout *dropout, uint32_t item, uint32_t query,
                                    int64_t key);
 
-/* ---- PyTorch's CPU generator. Plain data: copy it to fork a stream. One thread at a time. ---- */
+/* ---- PyTorch's CPU generator. Plain data: copy it to fork a stream. One thread at a time. To be
+ * seeded before use: all zeros give zeros for ever. ---- */
 typedef struct rapt_generator {
     uint32_t state[624];
     int32_t next; /* index of the next word; 624: regenerate first */

@@ -54,7 +54,9 @@ expect_none "executable stack" "$(readelf -lW "$shared" | grep 'GNU_STACK.*E ' |
 warnings=(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror -fsyntax-only)
 for header in "$include"/rapt/*.h; do
     printf "#include <rapt/%s>\ntypedef int alone;\n" "$(basename "$header")" >"$work/alone.c"
-    "$CC" -std=c11 "${warnings[@]}" -I"$include" "$work/alone.c" || failed=1
+    for standard in c99 c11; do
+        "$CC" -std=$standard "${warnings[@]}" -I"$include" "$work/alone.c" || failed=1
+    done
     for standard in c++11 c++17; do
         "$CXX" -x c++ -std=$standard "${warnings[@]}" -I"$include" "$work/alone.c" || failed=1
     done
