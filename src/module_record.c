@@ -56,27 +56,11 @@ rapt_status rapti_record_check(rapt_context *context, const rapti_record_mark *r
         (unsigned long long)call->offset);
 }
 
-/* A tensor whose data may be null, for checks that ask for data. */
-static const rapt_tensor *with_data(const rapt_tensor *t, rapt_tensor *copy) {
-    static const float nothing = 0;
-    if (!t || t->data) { return t; }
-    *copy = *t;
-    copy->data = (void *)(uintptr_t)&nothing;
-    return copy;
-}
-
-rapt_status rapti_module_record_bytes(rapt_context *context, const rapti_pass *pass,
-                                      const rapt_module_call *call, int64_t *bytes) {
-    if (!call) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "call: null pointer"); }
-    if (!bytes) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "bytes: null pointer"); }
-    rapt_tensor x, key_source, value_source;
-    rapt_module_call sized = *call;
-    sized.x = with_data(call->x, &x);
-    sized.key_source = with_data(call->key_source, &key_source);
-    sized.value_source = with_data(call->value_source, &value_source);
-    sized.mask = sized.key_lengths = NULL;
+/* Bytes for a call whose inputs all have data. */
+static rapt_status count_bytes(rapt_context *context, const rapti_pass *pass,
+                               const rapt_module_call *call, uint64_t *bytes) {
     rapti_module_shape shape;
-    const rapt_status status = rapti_module_check_inputs(context, pass, &sized, &shape);
+    const rapt_status status = rapti_module_check_inputs(context, pass, call, &shape);
     if (status != RAPT_OK) { return status; }
     rapti_activations activations = {
         .items = shape.batch, .recorded = 1, .draws = rapti_module_draws(pass, call)};
@@ -85,6 +69,46 @@ rapt_status rapti_module_record_bytes(rapt_context *context, const rapti_pass *p
     if (arena.too_large) {
         return rapti_fail(context, RAPT_ERR_SHAPE, "x: a record of more than 2^62 bytes");
     }
-    *bytes = (int64_t)arena.bytes;
+    *bytes = arena.bytes;
+    return RAPT_OK;
+}
+
+/* The tensor as if it lay there. */
+static const rapt_tensor *placed(const rapt_tensor *t, const float *at, rapt_tensor *copy) {
+    if (!t) { return NULL; }
+    *copy = *t;
+    copy->data = (void *)(uintptr_t)at;
+    return copy;
+}
+
+static int has_data(const rapt_tensor *t) { return !t || t->data; }
+
+/* Equal inputs share a buffer of the record, which its padding makes larger or smaller than two.
+ * While it is not known where inputs lie, they may turn out to be equal: the most that any way
+ * needs. */
+rapt_status rapti_module_record_bytes(rapt_context *context, const rapti_pass *pass,
+                                      const rapt_module_call *call, int64_t *bytes) {
+    static const float place[RAPTI_ROLES];
+    enum { WAYS = 6 }; /* keys where x lies or elsewhere; values at either place or elsewhere */
+    if (!call) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "call: null pointer"); }
+    if (!bytes) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "bytes: null pointer"); }
+    const int known =
+        has_data(call->x) && has_data(call->key_source) && has_data(call->value_source);
+    uint64_t most = 0;
+    for (int way = 0; way < (known ? 1 : WAYS); way++) {
+        rapt_tensor x, key_source, value_source;
+        rapt_module_call sized = *call;
+        if (!known) {
+            sized.x = placed(call->x, &place[0], &x);
+            sized.key_source = placed(call->key_source, &place[way % 2], &key_source);
+            sized.value_source = placed(call->value_source, &place[way % 3], &value_source);
+        }
+        sized.mask = sized.key_lengths = NULL;
+        uint64_t needed = 0;
+        const rapt_status status = count_bytes(context, pass, &sized, &needed);
+        if (status != RAPT_OK) { return status; }
+        if (needed > most) { most = needed; }
+    }
+    *bytes = (int64_t)most;
     return RAPT_OK;
 }

@@ -294,7 +294,8 @@ typedef struct rapt_module_backward {
 } rapt_module_backward;
 
 /* Bytes of record that the call needs. Looks at x, the sources and what dropout needs, not at
- * outputs, masks and the record; data pointers may be null. Errors as of forward, for these. */
+ * outputs, masks and the record; data pointers may be null (the answer then suffices whether or not
+ * x and the sources are one tensor). Errors as of forward, for these. */
 RAPT_API rapt_status rapt_self_v1_record_bytes(rapt_context *context, const rapt_self_v1 *module,
                                                const rapt_module_call *call, int64_t *bytes);
 RAPT_API rapt_status rapt_self_v2_record_bytes(rapt_context *context, const rapt_self_v2 *module,
