@@ -16,7 +16,7 @@
 /* What the loop over keys needs, in registers. */
 typedef struct gradient_lanes {
     vf lse, delta;
-    int hides, wants_ds, drops; /* all three literal */
+    int wants_ds, drops; /* both literal */
 } gradient_lanes;
 
 /* One key: s, dp and kept are its lane vectors. */
@@ -24,24 +24,19 @@ RAPTI_INLINE void gradient_key(float *s, float *dp, const float *kept, const gra
     const vf score = vf_load(s);
     vf p = vf_exp_nonpositive(vf_sub(score, x.lse));
     const vf z = x.drops ? vf_load(kept) : p;
-    if (x.hides) { /* selected, since lse, dp or delta may be NaN */
-        const vm hidden = vf_eq(score, vf_set1(-__builtin_inff()));
-        p = vf_select(hidden, vf_zero(), p);
-        if (x.wants_ds) {
-            const vf sum = vf_sub(x.drops ? vf_mul(vf_load(dp), z) : vf_load(dp), x.delta);
-            vf_store(dp, vf_mul_or_zero(hidden, p, sum));
-        }
-    } else if (x.wants_ds) {
+    /* selected, since lse, dp or delta may be NaN */
+    const vm none = vf_eq(score, vf_set1(-__builtin_inff()));
+    p = vf_select(none, vf_zero(), p);
+    if (x.wants_ds) {
         const vf sum = vf_sub(x.drops ? vf_mul(vf_load(dp), z) : vf_load(dp), x.delta);
-        vf_store(dp, vf_mul(p, sum));
+        vf_store(dp, vf_mul_or_zero(none, p, sum));
     }
     vf_store(s, x.drops ? vf_mul(p, z) : p);
 }
 
-RAPTI_INLINE void gradient_keys(const rapti_gradient *g, const int hides, const int wants_ds,
-                                const int drops) {
-    const gradient_lanes x = {vf_load(g->lse), wants_ds ? vf_load(g->delta) : vf_zero(), hides,
-                              wants_ds, drops};
+RAPTI_INLINE void gradient_keys(const rapti_gradient *g, const int wants_ds, const int drops) {
+    const gradient_lanes x = {vf_load(g->lse), wants_ds ? vf_load(g->delta) : vf_zero(), wants_ds,
+                              drops};
     const int64_t ld = g->ld;
     float *s = g->s + g->begin * ld;
     float *dp = wants_ds ? g->dp + g->begin * ld : s;
@@ -67,16 +62,14 @@ static void score_gradient(const rapti_gradient *g) {
     }
     if (g->kept) {
         if (g->dp) {
-            gradient_keys(g, 1, 1, 1);
+            gradient_keys(g, 1, 1);
         } else {
-            gradient_keys(g, 1, 0, 1);
+            gradient_keys(g, 0, 1);
         }
-    } else if (!g->dp) {
-        gradient_keys(g, 1, 0, 0);
-    } else if (g->hides) {
-        gradient_keys(g, 1, 1, 0);
+    } else if (g->dp) {
+        gradient_keys(g, 1, 0);
     } else {
-        gradient_keys(g, 0, 1, 0);
+        gradient_keys(g, 0, 0);
     }
 }
 

@@ -83,7 +83,6 @@ typedef struct rapti_gradient {
     const float *kept; /* Z: dropout's pattern of 0 and 1 / (1 - p); null = all 1 */
     int64_t ld;        /* of all three */
     int64_t from, begin, end, to;
-    int hides;                /* 0: no score is that of a hidden key */
     const float *lse, *delta; /* one number per lane; lse is not -inf */
 } rapti_gradient;
 
@@ -190,7 +189,7 @@ typedef struct rapti_kernels {
                           const float *factor, float *const *rows, int64_t stride);
 
     /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; both are 0
-     * where a hidden score is -inf, and for the other keys of [from, to). */
+     * where S is -inf, and for the other keys of [from, to). */
     void (*score_gradient)(const rapti_gradient *g);
 
     /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of

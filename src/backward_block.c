@@ -39,7 +39,6 @@ static void gradient_vector(const rapti_back_state *s, const rapti_back_group *g
         .begin = keys.begin,
         .end = keys.end,
         .to = b->to,
-        .hides = rapti_attention_hides(&s->task, &g->base, b),
         .lse = s->open.lse + at,
         .delta = s->open.delta + at,
     };

@@ -162,6 +162,51 @@ Test(backward_values, nan_reaches_what_uses_it) {
     finish();
 }
 
+/* One key is NaN, the scores of another are -inf: p and ds of the latter are 0, whether or not there
+ * is a mask (which hides nothing). */
+Test(backward_values, scores_of_minus_infinity_beside_nan) {
+    enum { T = 4, D = 3, N = T * D };
+    const uint8_t all = 1;
+    float q[N], k[N], v[N], out[N], lse[T], dout[N], got[2][2 * N];
+    for (int n = 0; n < N; n++) {
+        q[n] = 1e20f;
+        k[n] = n / D == 1 ? -1e20f : n / D == 3 ? NAN : 1e-20f * (float)n;
+        v[n] = dout[n] = (float)n;
+    }
+    const rapt_tensor tq = rapt_tensor_4d(RAPT_F32, q, 1, 1, T, D),
+                      tk = rapt_tensor_4d(RAPT_F32, k, 1, 1, T, D),
+                      tv = rapt_tensor_4d(RAPT_F32, v, 1, 1, T, D),
+                      tout = rapt_tensor_4d(RAPT_F32, out, 1, 1, T, D),
+                      tlse = rapt_tensor_3d(RAPT_F32, lse, 1, 1, T),
+                      tdout = rapt_tensor_4d(RAPT_F32, dout, 1, 1, T, D),
+                      mask = rapt_tensor_1d(RAPT_BOOL, &all, 1);
+    rapt_context *context = harness_context(1);
+    const rapt_attention what = {.causal = RAPT_CAUSAL_NONE};
+    for (int masked = 0; masked < 2; masked++) {
+        const rapt_tensor dk = rapt_tensor_4d(RAPT_F32, got[masked], 1, 1, T, D),
+                          dv = rapt_tensor_4d(RAPT_F32, got[masked] + N, 1, 1, T, D);
+        const rapt_tensor *m = masked ? &mask : NULL;
+        const rapt_attention_operands forward = {
+            .q = &tq, .k = &tk, .v = &tv, .mask = m, .out = &tout, .lse = &tlse};
+        const rapt_attention_backward_operands backward = {.q = &tq,
+                                                           .k = &tk,
+                                                           .v = &tv,
+                                                           .mask = m,
+                                                           .out = &tout,
+                                                           .lse = &tlse,
+                                                           .dout = &tdout,
+                                                           .dk = &dk,
+                                                           .dv = &dv};
+        REQUIRE(rapt_attention_forward(context, &what, &forward) == RAPT_OK, "forward");
+        REQUIRE(rapt_attention_backward(context, &what, &backward) == RAPT_OK, "backward");
+        for (int n = 0; n < 2 * N; n++) {
+            const bool none = n % N / D == 1;
+            REQUIRE(none ? got[masked][n] == 0.0f : isnan(got[masked][n]),
+                    "mask %d: gradient %d is %g", masked, n, (double)got[masked][n]);
+        }
+    }
+}
+
 /* ---- Dropout ---- */
 
 static void dropped(problem *to, backward_call *call, rapt_dropout dropout) {
