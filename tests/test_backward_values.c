@@ -162,6 +162,20 @@ Test(backward_values, nan_reaches_what_uses_it) {
     finish();
 }
 
+/* Scores that the data make -inf: such a row counts as empty. */
+Test(backward_values, scores_of_minus_infinity) {
+    problem_init(&p, (shape){1, 1, 1, 40, 50, 1, 8});
+    fill_normal(&p, 11);
+    p.what.scale = (rapt_scale){1, 1.0f};
+    for (int64_t j = 0; j < 50; j++) *problem_at(&p, OP_K, 0, 0, j, 0) = -1e30f;
+    for (int64_t i = 0; i < 40; i++) *problem_at(&p, OP_Q, 0, 0, i, 0) = i % 3 ? 0.0f : 1e30f;
+    backward_init(&c, &p);
+    backward_fill_normal(&c, 12);
+    expect_backward(&c);
+    expect_gradient_row(&c, GRAD_DQ, 0, 0, 3, 0.0f);
+    finish();
+}
+
 /* ---- Dropout ---- */
 
 static void dropped(problem *to, backward_call *call, rapt_dropout dropout) {
