@@ -35,9 +35,10 @@ typedef struct bench_kind {
     void (*spoil)(void *data);
     double (*verify)(const void *data);
 
-    /* Costs of the call's tasks, in their order: the first `capacity`. Null: unknown. */
-    rapt_status (*tasks)(const void *data, rapt_context *context, double *costs, int64_t capacity,
-                         int64_t *count);
+    /* Costs of the call's tasks, in their order: the first `capacity`; and the step of each, all 0
+     * before the call, where a step waits for the one before it. Null: unknown. */
+    rapt_status (*tasks)(const void *data, rapt_context *context, double *costs, int64_t *steps,
+                         int64_t capacity, int64_t *count);
 } bench_kind;
 
 extern const bench_kind bench_kind_forward, bench_kind_backward, bench_kind_textbook,

@@ -102,8 +102,8 @@ static void spoil(void *data) {
     bench_data_spoil(&c->dv);
 }
 
-static rapt_status tasks(const void *data, rapt_context *context, double *costs, int64_t capacity,
-                         int64_t *count) {
+static rapt_status tasks(const void *data, rapt_context *context, double *costs, int64_t *steps,
+                         int64_t capacity, int64_t *count) {
     const bench_backward *c = data;
     rapt_attention_info info = {0};
     rapt_status status =
@@ -111,7 +111,7 @@ static rapt_status tasks(const void *data, rapt_context *context, double *costs,
     *count = info.tasks;
     if (status == RAPT_OK) {
         status = rapt_attention_backward_tasks(context, &c->forward->what, &c->operands, costs,
-                                               NULL, capacity);
+                                               steps, capacity);
     }
     return status;
 }

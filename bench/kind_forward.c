@@ -46,9 +46,10 @@ static rapt_status run(void *data, rapt_context *context, int part, int parts) {
     return rapt_attention_forward(context, &c->what, &c->operands);
 }
 
-static rapt_status tasks(const void *data, rapt_context *context, double *costs, int64_t capacity,
-                         int64_t *count) {
+static rapt_status tasks(const void *data, rapt_context *context, double *costs, int64_t *steps,
+                         int64_t capacity, int64_t *count) {
     const bench_attention *c = data;
+    (void)steps; /* one */
     rapt_attention_info info = {0};
     rapt_status status = rapt_attention_forward_info(context, &c->what, &c->operands, &info);
     *count = info.tasks;

@@ -6,11 +6,13 @@
 #include <stdlib.h>
 
 /* When the last of n tasks ends; NaN if memory ran out. */
-static double makespan(const double *costs, int64_t n, int threads) {
+static double makespan(const double *costs, const int64_t *steps, int64_t n, int threads) {
     double *busy_until = calloc((size_t)threads, sizeof *busy_until);
     double end = busy_until ? 0 : NAN;
     for (int64_t task = 0; busy_until && task < n; task++) {
         int first_free = 0;
+        const int new_step = task > 0 && steps[task] != steps[task - 1];
+        for (int t = 0; new_step && t < threads; t++) { busy_until[t] = end; }
         for (int t = 1; t < threads; t++) {
             first_free = busy_until[t] < busy_until[first_free] ? t : first_free;
         }
@@ -27,16 +29,20 @@ static double predict(const bench_case *c, const char *isa, int threads) {
     rapt_context *context = NULL;
     bench_cost cost = {0};
     double *costs = NULL, end = NAN;
+    int64_t *steps = NULL;
     int64_t count = 0;
     if (c->kind->tasks && rapt_context_create(&context, &options) == RAPT_OK &&
         c->kind->cost(c->data, context, &cost) == RAPT_OK &&
-        c->kind->tasks(c->data, context, NULL, 0, &count) == RAPT_OK) {
+        c->kind->tasks(c->data, context, NULL, NULL, 0, &count) == RAPT_OK) {
         costs = malloc((size_t)count * sizeof *costs);
+        steps = calloc((size_t)count, sizeof *steps);
     }
-    if (costs && c->kind->tasks(c->data, context, costs, count, &count) == RAPT_OK) {
-        end = makespan(costs, count, cost.threads);
+    if (costs && steps &&
+        c->kind->tasks(c->data, context, costs, steps, count, &count) == RAPT_OK) {
+        end = makespan(costs, steps, count, cost.threads);
     }
     free(costs);
+    free(steps);
     rapt_context_destroy(context);
     return end;
 }

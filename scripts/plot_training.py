@@ -14,7 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-CELL = 0.17  # inches for each character
+CELL = 0.16  # inches for each character
 
 
 def save(figure, name):
@@ -49,7 +49,7 @@ def draw_loss(data):
 
 
 def label(character):
-    return {" ": "\N{OPEN BOX}"}.get(character, character)
+    return "\N{OPEN BOX}" if character == " " else character
 
 
 def draw_heads(data):
@@ -58,7 +58,7 @@ def draw_heads(data):
     layers, heads = len(data["weights"]), len(data["weights"][0])
     size = CELL * len(labels)
     figure, grid = plt.subplots(layers, heads, squeeze=False, sharex=True, sharey=True,
-                                figsize=(heads * size + 1.6, layers * size + 1.8),
+                                figsize=(heads * size + 1.6, layers * size + 1.6),
                                 layout="constrained")
     for layer in range(layers):
         for head in range(heads):
@@ -66,8 +66,8 @@ def draw_heads(data):
             image = axes.imshow(data["weights"][layer][head], vmin=0, vmax=1, cmap="viridis",
                                 aspect="equal")
             axes.set_title(f"layer {layer}, head {head}", fontsize=12)
-            axes.set_xticks(range(len(labels)), labels, fontsize=9, family="monospace")
-            axes.set_yticks(range(len(labels)), labels, fontsize=9, family="monospace")
+            axes.set_xticks(range(len(labels)), labels, fontsize=10, family="monospace")
+            axes.set_yticks(range(len(labels)), labels, fontsize=10, family="monospace")
             axes.tick_params(length=0, pad=2)
     figure.colorbar(image, ax=grid, shrink=0.6, pad=0.01, label="weight")
     figure.supxlabel("key: the character that is looked at", fontsize=12)

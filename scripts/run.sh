@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # From a fresh Debian 12 to results: installs what is missing, builds, sends a six-token sentence
 # through the four passes of the chapter (the numbers beside the book's, the weights as pictures) and
-# sentences through a pretrained model (84 MB, fetched once), then verifies and times attention of
+# sentences through a pretrained model (84 MB, fetched once), trains a character model for half a
+# minute, then verifies and times attention of
 # GPT-2 small's size, with thread scaling measured here and predicted beyond. Tables and pictures go
 # to build/figures.
 set -euo pipefail
@@ -34,12 +35,19 @@ else
 fi
 
 echo
+echo "A character model learns to predict a book better than a table of character pairs does"
+build/release/examples/train_text/train_text --sample 300 \
+    --json "$figures/training.json" --save "$figures/training.safetensors"
+/usr/bin/python3 scripts/plot_training.py "$figures/training.json" --out "$figures/train"
+echo "pictures: $figures/train_loss.png and train_heads.png, and .svg"
+
+echo
 echo "Attention of GPT-2 small's size, verified, then timed; a textbook loop beside it"
 "$bench" --row "$gpt2-full" --row "$gpt2-causal" --row textbook-f32-1x12x1024x64-causal
 
 echo
 echo "Thread scaling: measured up to this machine's cores, predicted from the task list to 256"
-"$bench" --scaling --row "$gpt2-full" --row "$gpt2-causal" --format json >"$figures/scaling.json"
+"$bench" --scaling --row "$gpt2-full" --row "$gpt2-causal" --row "${gpt2/fwd/bwd}-causal" --format json >"$figures/scaling.json"
 /usr/bin/python3 scripts/plot_scaling.py "$figures/scaling.json" --out "$figures/scaling"
 /usr/bin/python3 - "$figures/scaling.json" <<'PYTHON'
 import json, sys

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * attention_check.c: everything that can be wrong with a call, found before anything is touched. */
 #include "attention.h"
+#include "random.h"
 #include "tensor.h"
 
 #include <math.h>
@@ -157,12 +158,12 @@ static rapt_status set_dropout(rapt_context *context, const rapt_dropout *d, rap
                           (long long)p->batch, (long long)p->heads, (long long)p->queries,
                           (long long)p->keys);
     }
-    const double below = nearbyint((1.0 - d->p) * 0x1p32) - 0x1p31;
+    const int64_t threshold = rapti_dropout_threshold(d->p);
     p->kept_scale = d->p < 1.0 ? (float)(1.0 / (1.0 - d->p)) : 0.0f;
-    p->drops = p->keep.data || below < 0x1p31; /* else every word is below */
+    p->drops = p->keep.data || threshold <= INT32_MAX; /* else every word is below */
     p->dropout = (rapti_dropout){.key = {(uint32_t)d->seed, (uint32_t)(d->seed >> 32)},
                                  .offset = d->offset,
-                                 .threshold = (int32_t)(p->drops ? below : 0)};
+                                 .threshold = threshold <= INT32_MAX ? (int32_t)threshold : 0};
     return RAPT_OK;
 }
 

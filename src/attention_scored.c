@@ -96,5 +96,9 @@ rapt_status rapt_attention_scored(rapt_context *context, const rapt_attention *w
     if (score->kind == RAPT_SCORE_SCALED_DOT || score->kind == RAPT_SCORE_DOT) {
         return attend_dot(context, what, score->kind, operands);
     }
+    if (score->kind != RAPT_SCORE_ADDITIVE) {
+        return rapti_fail(context, RAPT_ERR_ARGUMENT, "score.kind: unknown value %d",
+                          (int)score->kind);
+    }
     return attend_scores(context, what, score, operands);
 }

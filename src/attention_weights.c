@@ -38,8 +38,13 @@ static void weight_rows(const rapti_task_state *s, const rapti_group *g, int64_t
     }
 }
 
-static void read_scores(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
+/* The block's scores, computed or given, with those hidden by limits unspecified. */
+static void take_scores(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
     const rapti_kernels *kernels = s->plan->kernels;
+    if (!s->p->scores_given) {
+        rapti_attention_score(s, g, b);
+        return;
+    }
     for (int64_t lane = 0; lane < g->lanes; lane += kernels->lanes) {
         float *rows[RAPTI_MAX_LANES];
         weight_rows(s, g, lane, b->start + b->from, rows);
@@ -67,33 +72,49 @@ static void exponentiate(const rapti_task_state *s, const rapti_group *g, const 
     }
 }
 
-/* A row whose sum is NaN: NaN for all that is visible; what is hidden stays 0. */
+/* Where rows have a NaN for their sum, weights of 0 must be told from others: the scores once more,
+ * in s->seen, before weights are written over those that are given. */
+static void restore_scores(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
+    const int64_t width = s->plan->kernels->lanes;
+    rapti_task_state again = *s;
+    again.scores = s->seen;
+    take_scores(&again, g, b);
+    for (int64_t lane = 0; lane < g->lanes; lane += width) {
+        rapti_attention_hide(s, g, b, lane, b->from, b->to, s->seen);
+    }
+}
+
+/* A row whose sum is NaN: NaN, and 0 where the score is -inf, hidden or not. */
 static void write_nan_rows(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
                            int64_t lane, int64_t count, float *const *rows) {
     const int64_t stride = s->p->weights.stride[3];
-    memset(s->seen, 0, (size_t)(b->to * g->lanes) * sizeof(float));
-    rapti_attention_hide(s, g, b, lane, b->from, b->to, s->seen);
     for (int64_t i = 0; i < count; i++) {
         if (!isnan(g->state.sum[lane + i])) { continue; }
         for (int64_t k = b->from; k < b->to; k++) {
-            const int hidden = s->seen[k * g->lanes + lane + i] == -INFINITY;
-            rows[i][k * stride] = hidden ? 0.0f : NAN;
+            const int none = s->seen[k * g->lanes + lane + i] == -INFINITY;
+            rows[i][k * stride] = none ? 0.0f : NAN;
         }
     }
+}
+
+static int has_nan_rows(const rapti_group *g) {
+    int nan = 0;
+    for (int64_t lane = 0; lane < g->rows; lane++) { nan |= isnan(g->state.sum[lane]); }
+    return nan;
 }
 
 /* weights = scale P / sum for the block's keys. */
 static void write_weights(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
                           float scale) {
     const rapti_kernels *kernels = s->plan->kernels;
+    const int nan = has_nan_rows(g);
+    if (nan) { restore_scores(s, g, b); }
     for (int64_t lane = 0; lane < g->rows; lane += kernels->lanes) {
         const int64_t count = rapti_min(g->rows - lane, kernels->lanes);
         float *rows[RAPTI_MAX_LANES], factor[RAPTI_MAX_LANES];
-        int nan = 0;
         for (int64_t i = 0; i < kernels->lanes; i++) {
             const float sum = g->state.sum[lane + i];
             factor[i] = sum == 0.0f ? 0.0f : scale / sum;
-            nan |= isnan(sum);
         }
         weight_rows(s, g, lane, b->start, rows);
         kernels->scatter_lanes(s->scores + lane, g->lanes, b->from, b->to, count, factor, rows,
@@ -144,11 +165,7 @@ void rapti_attention_attend_whole(const rapti_task_state *s, rapti_group *g) {
     for (int64_t start = first; start < end; start += size) {
         const rapti_task_state at = at_block(s, g, start);
         const rapti_block b = block_at(s, g, start);
-        if (s->p->scores_given) {
-            read_scores(&at, g, &b);
-        } else {
-            rapti_attention_score(&at, g, &b);
-        }
+        take_scores(&at, g, &b);
         find_max(&at, g, &b);
     }
     for (int64_t lane = 0; lane < g->lanes; lane++) { g->state.rescale[lane] = 1.0f; }

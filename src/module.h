@@ -140,7 +140,17 @@ rapt_status rapti_sequence_check(rapt_context *context, const char *name, const 
 
 /* ---- Activations (module_activations.c) ---- */
 
+/* What a record says of the forward call that filled it. A backward call that does not agree is
+ * refused. */
+typedef struct rapti_record_mark {
+    uint64_t magic;
+    int64_t batch, tokens, keys, features;
+    uint64_t dropout; /* 0 none, 1 drawn by a generator, 2 Philox by the next two */
+    uint64_t seed, offset;
+} rapti_record_mark;
+
 typedef struct rapti_activations {
+    rapti_record_mark *mark; /* in a record only */
     int64_t items; /* batch items that the buffers hold: a round's in scratch, all in a record */
     int recorded;  /* they lie in a record */
     int draws;     /* the generator's pattern is among them */
@@ -164,6 +174,12 @@ void rapti_projected_take(rapti_arena *arena, const rapti_pass *pass,
 rapt_status rapti_record_open(rapt_context *context, const rapti_pass *pass,
                               const rapti_module_shape *shape, const rapt_module_call *call,
                               rapti_activations *activations);
+
+/* The mark of a call; and whether a record holds it. */
+rapti_record_mark rapti_record_mark_of(const rapti_pass *pass, const rapti_module_shape *shape,
+                                       const rapt_module_call *call);
+rapt_status rapti_record_check(rapt_context *context, const rapti_record_mark *recorded,
+                               const rapti_record_mark *call);
 
 /* The first role whose input is the same tensor as that of `role`. */
 int rapti_module_origin(const rapti_module_shape *shape, int role);

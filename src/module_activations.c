@@ -59,6 +59,7 @@ static void take_keep(rapti_arena *arena, const rapti_pass *pass, const rapti_mo
 
 void rapti_activations_take(rapti_arena *arena, const rapti_pass *pass,
                             const rapti_module_shape *shape, rapti_activations *a) {
+    if (a->recorded) { a->mark = rapti_arena_bytes(arena, sizeof *a->mark, RAPTI_ALIGNMENT); }
     rapti_projected_take(arena, pass, shape, a->items, a->projected);
     if (a->recorded || pass->out_proj) {
         const int64_t size[3] = {a->items, shape->tokens, pass->parts * pass->part_width};

@@ -30,24 +30,49 @@ typedef struct backward {
 
 /* ---- Checks ---- */
 
-static rapt_status check_gradient_layer(rapt_context *context, const rapt_linear *layer,
-                                        const rapt_linear *gradient) {
-    const char *name = "gradients, a weight";
+/* One gradient of a parameter shares no element with what else the call reads or writes. */
+static rapt_status check_gradient(rapt_context *context, const backward *b, const char *name,
+                                  const rapt_tensor *gradient, const rapt_tensor *parameter) {
+    const rapt_module_backward *g = b->given;
+    const rapt_record *r = b->call->record;
+    const rapt_tensor record = rapt_tensor_1d(RAPT_BOOL, r->data, (int64_t)r->bytes);
+    const struct {
+        const char *name;
+        const rapt_tensor *tensor;
+    } other[] = {{"the module's", parameter},
+                 {"x", b->call->x},
+                 {"key_source", b->call->key_source},
+                 {"value_source", b->call->value_source},
+                 {"record", &record},
+                 {"dout", g->dout},
+                 {"dx", g->dx},
+                 {"dkey_source", g->dkey_source},
+                 {"dvalue_source", g->dvalue_source}};
     rapt_status status =
-        rapti_operand_sizes(context, name, &gradient->weight, 2, layer->weight.size);
-    if (status == RAPT_OK && !layer->bias.data != !gradient->bias.data) {
-        status = rapti_fail(context, RAPT_ERR_SHAPE, "gradients: only the %s has a bias",
-                            layer->bias.data ? "module" : "gradient");
-    }
-    if (status == RAPT_OK) {
-        status =
-            rapti_operand_apart(context, name, &gradient->weight, "the module's", &layer->weight);
+        rapti_operand_sizes(context, name, gradient, parameter->rank, parameter->size);
+    for (size_t i = 0; i < sizeof other / sizeof other[0] && status == RAPT_OK; i++) {
+        if (!other[i].tensor) { continue; }
+        status = rapti_operand_apart(context, name, gradient, other[i].name, other[i].tensor);
     }
     return status;
 }
 
-static rapt_status check_twin(rapt_context *context, const rapti_pass *pass,
-                              const rapti_pass *twin) {
+static rapt_status check_gradient_layer(rapt_context *context, const backward *b,
+                                        const rapt_linear *layer, const rapt_linear *gradient) {
+    if (!layer->bias.data != !gradient->bias.data) {
+        return rapti_fail(context, RAPT_ERR_SHAPE, "gradients: only the %s has a bias",
+                          layer->bias.data ? "module" : "gradient");
+    }
+    rapt_status status =
+        check_gradient(context, b, "gradients, a weight", &gradient->weight, &layer->weight);
+    if (status == RAPT_OK && layer->bias.data) {
+        status = check_gradient(context, b, "gradients, a bias", &gradient->bias, &layer->bias);
+    }
+    return status;
+}
+
+static rapt_status check_twin(rapt_context *context, const backward *b) {
+    const rapti_pass *pass = b->pass, *twin = b->twin;
     if (!twin) { return RAPT_OK; }
     if (twin->parts != pass->parts || !twin->out_proj != !pass->out_proj) {
         return rapti_fail(context, RAPT_ERR_SHAPE,
@@ -58,10 +83,11 @@ static rapt_status check_twin(rapt_context *context, const rapti_pass *pass,
         const rapti_role role = (rapti_role)(n / pass->parts);
         const rapt_linear layer = pass->layer(pass->module, role, n % pass->parts);
         const rapt_linear gradient = twin->layer(twin->module, role, n % pass->parts);
-        const rapt_status status = check_gradient_layer(context, &layer, &gradient);
+        const rapt_status status = check_gradient_layer(context, b, &layer, &gradient);
         if (status != RAPT_OK) { return status; }
     }
-    return pass->out_proj ? check_gradient_layer(context, pass->out_proj, twin->out_proj) : RAPT_OK;
+    return pass->out_proj ? check_gradient_layer(context, b, pass->out_proj, twin->out_proj)
+                          : RAPT_OK;
 }
 
 /* One gradient of an input, which must be an input of the call. */
@@ -118,11 +144,13 @@ static rapt_status check(rapt_context *context, backward *b) {
     b->operand[RAPTI_KEY] = call->key_source ? RAPTI_KEY : RAPTI_QUERY;
     b->operand[RAPTI_VALUE] = call->value_source ? RAPTI_VALUE : b->operand[RAPTI_KEY];
     if (status == RAPT_OK) { status = check_input_gradients(context, b); }
-    if (status == RAPT_OK) { status = check_twin(context, b->pass, b->twin); }
+    if (status == RAPT_OK) { status = check_twin(context, b); }
     if (status != RAPT_OK) { return status; }
     b->act = (rapti_activations){
         .items = b->shape.batch, .recorded = 1, .draws = rapti_module_draws(b->pass, call)};
-    return rapti_record_open(context, b->pass, &b->shape, call, &b->act);
+    status = rapti_record_open(context, b->pass, &b->shape, call, &b->act);
+    const rapti_record_mark mark = rapti_record_mark_of(b->pass, &b->shape, call);
+    return status == RAPT_OK ? rapti_record_check(context, b->act.mark, &mark) : status;
 }
 
 static void lay_out(backward *b, rapti_arena *arena) {

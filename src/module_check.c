@@ -126,6 +126,9 @@ rapt_status rapti_module_check_written(rapt_context *context, const rapti_pass *
                                        const rapt_module_call *call, const char *name,
                                        const rapt_tensor *t) {
     rapt_status status = rapti_operand_written(context, name, t);
+    const rapt_record *r = call->record;
+    rapt_tensor record; /* as bytes */
+    if (r) { record = rapt_tensor_1d(RAPT_BOOL, r->data, r->data ? (int64_t)r->bytes : 0); }
     const struct {
         const char *name;
         const rapt_tensor *tensor;
@@ -133,7 +136,8 @@ rapt_status rapti_module_check_written(rapt_context *context, const rapti_pass *
                  {"key_source", call->key_source},
                  {"value_source", call->value_source},
                  {"mask", call->mask},
-                 {"key_lengths", call->key_lengths}};
+                 {"key_lengths", call->key_lengths},
+                 {"record", r ? &record : NULL}};
     for (size_t i = 0; i < sizeof other / sizeof other[0] && status == RAPT_OK; i++) {
         if (!other[i].tensor) { continue; }
         status = rapti_operand_apart(context, name, t, other[i].name, other[i].tensor);

@@ -179,6 +179,7 @@ rapt_status rapti_module_forward(rapt_context *context, const rapti_pass *pass,
     if (status == RAPT_OK) { status = rapti_steps_begin(&f.steps, &arena); }
     if (status != RAPT_OK) { return status; }
     lay_out(&f, &arena);
+    if (f.act.recorded) { *f.act.mark = rapti_record_mark_of(pass, &f.shape, call); }
     if (f.act.draws) {
         status = rapt_generator_keep(context, call->generator, pass->dropout, &f.act.drawn);
     }

@@ -33,7 +33,7 @@ void rapt_philox4x32(const uint32_t counter[4], const uint32_t key[2], uint32_t 
 }
 
 int64_t rapti_dropout_threshold(double p) {
-    return (int64_t)floor((1.0 - p) * 0x1p32 - 0x1p31 + 0.5);
+    return (int64_t)(nearbyint((1.0 - p) * 0x1p32) - 0x1p31);
 }
 
 int32_t rapt_dropout_keep(const rapt_dropout *dropout, uint32_t item, uint32_t query, int64_t key) {

@@ -105,7 +105,7 @@ double oracle_row_lse(const oracle_row *r, double *tol) {
 double oracle_row_weight(const oracle_row *r, int64_t n, double *tol) {
     const double p = r->p[n];
     *tol = 0.0;
-    if (r->score[n] == -INFINITY) return p;
+    if (r->score[n] == -INFINITY) return 0.0; /* in a row with a NaN, too */
     const double x = r->score[n] - r->m, e = r->error[n] + ORACLE_U * fabs(x) + 2 * ORACLE_U;
     double drift = fmin(1.0, p * expm1(fmin(e + r->widest, 700.0)));
     if (r->spread < 0.5) drift = fmin(drift, (r->slip[n] + p * r->spread) / (1.0 - r->spread));

@@ -44,7 +44,7 @@ Test(backward, sizes) {
     }
 }
 
-Test(backward, head_sizes) { /* B37 */
+Test(backward, head_sizes) {
     static const int64_t sizes[][2] = {{1, 1},   {16, 40},   {40, 16}, {64, 64},
                                        {59, 80}, {192, 128}, {128, 96}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -97,7 +97,7 @@ Test(backward, zero_sizes) {
     }
 }
 
-Test(backward, single_key) { /* B09: P = 1, whose derivative is 0 */
+Test(backward, single_key) { /* P = 1, whose derivative is 0 */
     for (float factor = 1.0f; factor < 1e5f; factor *= 1e4f) {
         start((shape){1, 1, 1, 1, 1, 16, 16});
         for (int64_t d = 0; d < 16; d++) *problem_at(&p, OP_V, 0, 0, 0, d) *= factor;
@@ -113,7 +113,7 @@ Test(backward, single_key) { /* B09: P = 1, whose derivative is 0 */
     }
 }
 
-Test(backward, empty_rows) { /* B02: a bias of -inf, and what its row held before */
+Test(backward, empty_rows) { /* a bias of -inf, and what its row held before */
     start((shape){1, 2, 2, 4, 4, 8, 8});
     problem_full_bias(&p);
     for (int64_t h = 0; h < 2; h++) {
@@ -127,7 +127,7 @@ Test(backward, empty_rows) { /* B02: a bias of -inf, and what its row held befor
     finish();
 }
 
-Test(backward, causal_and_padding) { /* B05 */
+Test(backward, causal_and_padding) {
     start((shape){2, 2, 2, 33, 33, 16, 16});
     p.what.causal = RAPT_CAUSAL_TOP_LEFT;
     problem_mask(&p, 4, (int64_t[]){2, 1, 1, 33}, LAYOUT_DENSE);
@@ -158,7 +158,7 @@ Test(backward, limits) {
     }
 }
 
-Test(backward, grouped_heads) { /* B40: the sum over the heads of a group */
+Test(backward, grouped_heads) { /* the sum over the heads of a group */
     static const int64_t heads[][2] = {{8, 2}, {6, 1}, {5, 5}, {21, 1}};
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
         const int64_t hq = heads[i][0], hkv = heads[i][1];
@@ -197,7 +197,7 @@ Test(backward, grouped_heads) { /* B40: the sum over the heads of a group */
     }
 }
 
-Test(backward, bias_shapes) { /* B41 */
+Test(backward, bias_shapes) {
     for (int64_t hkv = 1; hkv <= 4; hkv += 3) {
         for (int ones = 0; ones < 16; ones++) {
             for (int32_t rank = 1; rank <= 4; rank++) {
@@ -225,7 +225,7 @@ Test(backward, bias_shapes) { /* B41 */
     }
 }
 
-Test(backward, bias_only) { /* B41: each row of the dense gradient sums to 0 */
+Test(backward, bias_only) { /* each row of the dense gradient sums to 0 */
     start((shape){2, 4, 2, 30, 37, 8, 8});
     backward_init(&c, &p);
     for (gradient_id id = GRAD_DQ; id <= GRAD_DV; id++) backward_drop(&c, id);
@@ -283,7 +283,7 @@ Test(backward, accumulate) {
     }
 }
 
-Test(backward, layouts) { /* B36 */
+Test(backward, layouts) {
     start((shape){2, 2, 2, 17, 23, 16, 12});
     check();
     for (layout l = LAYOUT_DENSE; l < LAYOUT_COUNT; l++) {

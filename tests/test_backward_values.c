@@ -20,7 +20,7 @@ static void finish(void) {
     problem_free(&p);
 }
 
-/* ---- Poison (B22) ---- */
+/* ---- Poison ---- */
 
 typedef enum hiding { BY_MASK, BY_BIAS, BY_CAUSAL, BY_WINDOW, BY_LENGTH, HIDINGS } hiding;
 
@@ -102,7 +102,7 @@ Test(backward_values, poison_in_blind_queries) {
     finish();
 }
 
-/* ---- NaN in visible data (B21) ---- */
+/* ---- NaN in visible data ---- */
 
 enum { ROWS = 70 };
 
@@ -205,7 +205,7 @@ static void expect_same_pattern(int64_t *dropped_weights) {
     }
 }
 
-Test(backward_values, dropout_pattern_is_the_forward_one) { /* B43 */
+Test(backward_values, dropout_pattern_is_the_forward_one) {
     int64_t count = 0;
     dropped(&p, &c, (rapt_dropout){1, 0.3, 11, 12});
     expect_same_pattern(&count);
@@ -237,7 +237,7 @@ static void drop_some(problem *to, backward_call *call, rapt_dropout dropout) {
     expect_backward(call);
 }
 
-Test(backward_values, dropout_edges) { /* B42 */
+Test(backward_values, dropout_edges) {
     drop_some(&p, &c, (rapt_dropout){0});
     for (int n = 0; n < 2; n++) {
         problem other;

@@ -154,6 +154,25 @@ Test(pattern, same_in_every_path) {
 
 /* Ranges that begin and end at any key, heads that share lanes, rows with few and many keys: a
  * weight's place among tiles, blocks and lanes does not count. */
+/* Probabilities that put the threshold half way between a weight's word and the next number. */
+Test(pattern, same_at_ties) {
+    const shape s = {1, 1, 1, 4, 9, 3, 9};
+    for (uint32_t i = 0; i < 4; i++) {
+        for (uint32_t j = 0; j < 9; j++) {
+            const uint32_t counter[4] = {j / 4, i, 0, 7}, key[2] = {5, 0};
+            uint32_t words[4];
+            rapt_philox4x32(counter, key, words);
+            problem p;
+            show_pattern(&p, s, 0.5 - ((double)(int32_t)words[j % 4] + 0.5) * 0x1p-32, 5, 7);
+            problem_layout(&p, OP_WEIGHTS, LAYOUT_DENSE);
+            expect_oracle(&p);
+            expect_pattern(&p, &p.op[OP_OUT].t);
+            expect_pattern(&p, &p.op[OP_WEIGHTS].t);
+            problem_free(&p);
+        }
+    }
+}
+
 Test(pattern, does_not_depend_on_tiles) {
     const int64_t keys[] = {1, 3, 4, 5, 31, 127, 128, 129, 200};
     for (int n = 0; n < 9 * 4; n++) {

@@ -399,6 +399,46 @@ Test(module_backward, a_record_changes_no_bit_of_out) {
     }
 }
 
+/* Asked without data, a record is large enough for sources that are x, each other or neither. */
+static void expect_enough(rapt_context *context, const rapt_split *m, const int same[3]) {
+    const int64_t width = m->config.d_in;
+    rapt_tensor t[3] = {POOL_F32(2, 4, width), POOL_F32(2, 4, width), POOL_F32(2, 4, width)};
+    const rapt_tensor out = POOL_F32(2, 4, m->config.d_out);
+    rapt_tensor absent = t[0];
+    absent.data = NULL;
+    for (int known = 0; known < 8; known++) { /* a bit for each input whose data is given */
+        int64_t bytes = 0;
+        const rapt_module_call asked = {.x = known & 1 ? &t[same[0]] : &absent,
+                                        .key_source = known & 2 ? &t[same[1]] : &absent,
+                                        .value_source = known & 4 ? &t[same[2]] : &absent};
+        REQUIRE(rapt_split_record_bytes(context, m, &asked, &bytes) == RAPT_OK, "%s",
+                rapt_context_message(context));
+        rapt_record record = {aligned_alloc(64, (size_t)(bytes + 63) / 64 * 64), (size_t)bytes};
+        const rapt_module_call call = {.x = &t[same[0]],
+                                       .key_source = &t[same[1]],
+                                       .value_source = &t[same[2]],
+                                       .out = &out,
+                                       .record = &record};
+        REQUIRE(rapt_split_forward(context, m, &call) == RAPT_OK, "width %lld: %s",
+                (long long)width, rapt_context_message(context));
+        free(record.data);
+    }
+}
+
+Test(module_backward, record_bytes_without_data) {
+    static const int same[][3] = {{0, 0, 0}, {0, 0, 1}, {0, 1, 0}, {0, 1, 1}, {0, 1, 2}};
+    rapt_context *context = harness_context(1);
+    for (int64_t width = 15; width <= 48; width += 11) {
+        const rapt_split_config config = {.d_in = width, .d_out = width, .heads = 1};
+        rapt_split m;
+        REQUIRE(rapt_split_init(context, &m, &config, NULL) == RAPT_OK, "init");
+        for (size_t n = 0; n < sizeof same / sizeof same[0]; n++) {
+            expect_enough(context, &m, same[n]);
+        }
+        rapt_split_free(&m);
+    }
+}
+
 Test(module_backward, inputs_alone_and_parameters_alone) {
     rapt_context *context = harness_context(2);
     step all, part;
@@ -494,6 +534,23 @@ Test(module_backward, misuse) {
     t.given.dx = t.c.call.x;
     expect_refused(&t, context, NULL, RAPT_ERR_OVERLAP, "dx", __LINE__);
     t.given.dx = &t.dinput[0];
+    rapt_tensor inside = t.dinput[0];
+    inside.data = (char *)t.record.data + 64;
+    t.given.dx = &inside;
+    expect_refused(&t, context, NULL, RAPT_ERR_OVERLAP, "record", __LINE__);
+    t.given.dx = &t.dinput[0];
+    t.c.call.seed++;
+    expect_refused(&t, context, NULL, RAPT_ERR_ARGUMENT, "record", __LINE__);
+    t.c.call.seed--;
+    t.c.call.training = 0;
+    expect_refused(&t, context, NULL, RAPT_ERR_ARGUMENT, "record", __LINE__);
+    t.c.call.training = 1;
+    const rapt_tensor kept = t.c.out;
+    t.c.out.data = (char *)t.record.data + 64;
+    cr_expect_eq(module_case_forward(&t.c, context), RAPT_ERR_OVERLAP);
+    t.c.out = kept;
+    memset(t.record.data, 0, 64);
+    expect_refused(&t, context, NULL, RAPT_ERR_ARGUMENT, "record", __LINE__);
     t.record.bytes--;
     expect_refused(&t, context, NULL, RAPT_ERR_SCRATCH, "record", __LINE__);
     cr_expect_eq(module_case_forward(&t.c, context), RAPT_ERR_SCRATCH);

@@ -180,6 +180,31 @@ Test(pass, hidden_scores_may_hold_anything) {
     }
 }
 
+/* As rapt_softmax: entries of -inf stay 0 in a row with NaN or +inf. */
+Test(pass, minus_infinity_stays_0_beside_nan) {
+    const float poisons[] = {NAN, INFINITY};
+    for (int n = 0; n < 4; n++) {
+        problem p;
+        with_scores(&p, (shape){1, 2, 2, 40, 150, 0, 0}, 8);
+        p.what.dropout = (rapt_dropout){n > 1, 0.5, 1, 2};
+        p.what.weights_before_dropout = n == 3;
+        for (walk w = walk_begin(&p.op[OP_WEIGHTS].t); !w.done; walk_next(&w)) {
+            const int64_t i = w.index[2], j = w.index[3];
+            if ((i + j) % 3 == 0) *walk_f32(&w) = -INFINITY;
+            if (i % 2 == 0 && j == i + 1) *walk_f32(&w) = poisons[n % 2];
+        }
+        expect_oracle(&p);
+        for (walk w = walk_begin(&p.op[OP_WEIGHTS].t); !w.done; walk_next(&w)) {
+            const int64_t i = w.index[2], j = w.index[3];
+            const bool nan = i % 2 == 0 && ((i + j) % 3 != 0 || j == i + 1);
+            const float got = *walk_f32(&w);
+            REQUIRE(nan ? isnan(got) : (i + j) % 3 != 0 || got == 0.0f, "%lld %lld: %g",
+                    (long long)i, (long long)j, (double)got);
+        }
+        problem_free(&p);
+    }
+}
+
 Test(pass, zero_sizes) {
     const shape empty[] = {
         {0, 2, 2, 3, 4, 0, 0}, {2, 0, 0, 3, 4, 0, 0}, {2, 2, 2, 0, 4, 0, 0}, {2, 2, 2, 3, 0, 0, 0}};

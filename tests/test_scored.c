@@ -243,6 +243,8 @@ Test(misuse, of_what_the_score_needs) {
     REFUSED(RAPT_ERR_ARGUMENT, "kind 3");
     valid()->score.kind = (rapt_score_kind)-1;
     REFUSED(RAPT_ERR_ARGUMENT, "kind");
+    valid()->score = (rapt_score){(rapt_score_kind)4, NULL, NULL, NULL};
+    REFUSED(RAPT_ERR_ARGUMENT, "kind 4");
     valid()->score.w_query = NULL;
     REFUSED(RAPT_ERR_ARGUMENT, "w_query null");
     valid()->score.w_key = NULL;

@@ -240,6 +240,32 @@ Test(poison, visible_nan_goes_where_it_is_used) {
     problem_free(&clean);
 }
 
+/* Scores that visible data make -inf keep weight 0 beside a NaN and beside +inf; all other weights
+ * of such a row are NaN. */
+Test(poison, minus_infinity_stays_0_beside_nan) {
+    for (int n = 0; n < 4; n++) {
+        problem p;
+        const shape s = {1, 2, 2, 20, 300, 3, 2};
+        with_weights(&p, s, 12);
+        p.what.weights_before_dropout = n & 1;
+        p.what.dropout = (rapt_dropout){n > 1, 0.5, 1, 2};
+        fill_keys(&p, 0, s.tk, 0.0f);
+        for (int64_t i = 0; i < s.tq; i++) *problem_at(&p, OP_Q, 0, 0, i, 1) = i % 3 ? 1.0f : NAN;
+        for (int64_t i = 0; i < s.tq; i++) *problem_at(&p, OP_Q, 0, 1, i, 1) = 1.0f;
+        for (int64_t j = 0; j < s.tk; j += 5) *problem_at(&p, OP_K, 0, 1, j, 1) = -INFINITY;
+        *problem_at(&p, OP_K, 0, 1, 131, 1) = INFINITY;
+        expect_oracle(&p);
+        for (walk w = walk_begin(&p.op[OP_WEIGHTS].t); !w.done; walk_next(&w)) {
+            const int64_t *x = w.index;
+            const float got = *walk_f32(&w);
+            const bool nan = x[1] == 1 ? x[3] % 5 != 0 : x[2] % 3 == 0;
+            REQUIRE(isnan(got) == nan && (x[1] == 0 || nan || got == 0.0f), "%lld %lld %lld: %g",
+                    (long long)x[1], (long long)x[2], (long long)x[3], (double)got);
+        }
+        problem_free(&p);
+    }
+}
+
 /* ---- The path ---- */
 
 static rapt_attention_info info_of(const problem *p) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * bigram.c:  p(b | a) = (pairs ab + 1) / (pairs a. + symbols),  p(b) = (b + 1) / (all + symbols). */
+ * bigram.c:  p(b | a) = (pairs ab + 1) / (pairs a. + symbols)
+ *            p(b) = (times b + 1) / (characters + symbols) */
 #include "bigram.h"
 
 #include <math.h>
@@ -20,7 +21,7 @@ int bigram_count(bigram *b, const text *t) {
         before[t->id[i - 1]]++;
         pair[t->id[i - 1] * symbols + t->id[i]]++;
     }
-    /* The first held-out character is nobody's to predict: the model does not see what is before. */
+    /* The first held-out character is left out: the model does not see what is before it. */
     double pairs = 0, singles = 0;
     for (int64_t i = first + 1; i < t->count; i++) {
         const int64_t from = t->id[i - 1], to = t->id[i];

@@ -178,7 +178,7 @@ rapt_status network_backward(network *n, const network_call *call) {
     for (int i = MODEL_LAYERS - 1; i >= 0 && status == RAPT_OK; i--) {
         layer_call l;
         make_call(&l, n, call, i);
-        /* Both paths of x + attention(norm(x)): dx itself goes on, and what comes by norm is added. */
+        /* Of x + attention(norm(x)): dx goes on as it is, and what comes by norm is added. */
         const rapt_tensor dout = rapt_tensor_3d(RAPT_F32, n->dx, call->count, call->tokens, width);
         const rapt_module_backward backward = {.dout = &dout, .dx = &l.out};
         status = rapt_split_backward(n->context, &m->layer[i].attention, &l.call, &backward,

@@ -10,7 +10,7 @@
 
 enum { NORM_WIDEST = 1024 }; /* widest row */
 
-/* unit [rows, width]: (x - mean) / deviation; inverse [rows]: 1 / deviation. Backward reads both. */
+/* For backward: unit [rows, width] = (x - mean) / deviation, inverse [rows] = 1 / deviation. */
 void norm_forward(int64_t rows, int64_t width, const float *x, const float *gain, const float *bias,
                   float *unit, float *inverse, float *y);
 

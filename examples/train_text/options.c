@@ -4,18 +4,18 @@
 
 #include "norm.h"
 
+#include <limits.h>
 #include <popt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 1500 };
+enum { STEPS_UNSET = INT_MIN, STEPS = 1500, MOST_STEPS = 10000000 };
 
 static int check(options *o) {
     const char *wrong = NULL;
-    if (o->steps < 0 && o->seconds == 0) { o->steps = STEPS; }
-    if (o->steps < 0) { o->steps = 0; }
-    if (o->steps > 10000000) { wrong = "--steps takes 0 to 10000000"; }
+    if (o->steps == STEPS_UNSET) { o->steps = o->seconds > 0 ? MOST_STEPS : STEPS; }
+    if (o->steps < 0 || o->steps > MOST_STEPS) { wrong = "--steps takes 0 to 10000000"; }
     if (!(o->seconds >= 0 && o->seconds < 1e6)) { wrong = "--seconds takes a number from 0"; }
     if (o->seed < 0) { wrong = "--seed takes a number from 0"; }
     if (o->threads < 0 || o->threads > 4096) { wrong = "--threads takes 0 to 4096"; }
@@ -31,27 +31,28 @@ static int check(options *o) {
 }
 
 int options_parse(options *o, int argc, const char **argv) {
-    *o = (options){.steps = -1,
+    *o = (options){.steps = STEPS_UNSET,
                    .seed = 1,
                    .batch = 16,
-                   .context = 128,
+                   .context = 64,
                    .width = 128,
                    .heads = 4,
-                   .rate = 3e-3,
+                   .rate = 6e-3,
                    .dropout = 0.1,
                    .margin = 0.25};
     const struct poptOption table[] = {
-        {"steps", '\0', POPT_ARG_INT, &o->steps, 0, "length of the run; default 1500", "N"},
+        {"steps", '\0', POPT_ARG_INT, &o->steps, 0,
+         "length of the run; 0: only the held-out loss; default 1500", "N"},
         {"seconds", '\0', POPT_ARG_DOUBLE, &o->seconds, 0,
          "length of the run in time instead; with --steps, whichever ends first", "S"},
         {"seed", '\0', POPT_ARG_INT, &o->seed, 0, "of everything random; default 1", "N"},
         {"threads", '\0', POPT_ARG_INT, &o->threads, 0, "default: all cores", "N"},
         {"batch", '\0', POPT_ARG_INT, &o->batch, 0, "windows of text in each step; default 16",
          "N"},
-        {"context", '\0', POPT_ARG_INT, &o->context, 0, "characters in each; default 128", "N"},
+        {"context", '\0', POPT_ARG_INT, &o->context, 0, "characters in each; default 64", "N"},
         {"width", '\0', POPT_ARG_INT, &o->width, 0, "features of a character; default 128", "N"},
         {"heads", '\0', POPT_ARG_INT, &o->heads, 0, "in each layer; default 4", "N"},
-        {"rate", '\0', POPT_ARG_DOUBLE, &o->rate, 0, "highest learning rate; default 0.003", "R"},
+        {"rate", '\0', POPT_ARG_DOUBLE, &o->rate, 0, "highest learning rate; default 0.006", "R"},
         {"dropout", '\0', POPT_ARG_DOUBLE, &o->dropout, 0, "of attention weights; default 0.1",
          "P"},
         {"margin", '\0', POPT_ARG_DOUBLE, &o->margin, 0,

@@ -7,7 +7,7 @@ typedef struct options {
     char *text;           /* null: the text beside the sources */
     char *json;           /* where the loss curve and attention weights go; null: nowhere */
     char *save, *load;    /* safetensors files; null: none */
-    int steps;            /* 0: no limit but `seconds` */
+    int steps;            /* many, if the run is limited by `seconds` alone */
     double seconds;       /* 0: no limit but `steps` */
     int seed, threads;    /* threads 0: all cores */
     int batch, context;   /* windows in each step, characters in each */

@@ -74,7 +74,7 @@ static json_t *weights_of(rapt_context *context, const model *m, const text *t, 
 
 int report_write(rapt_context *context, const model *m, const text *t, const bigram *line,
                  const train_curve *curve, const char *path) {
-    enum { LEAST = 20, MOST = 30 }; /* characters that a picture has room for */
+    enum { LEAST = 18, MOST = 24 }; /* characters that a picture has room for */
     int64_t begin, count, most = m->config.context < MOST ? m->config.context : MOST;
     text_held_out_line(t, LEAST, most, &begin, &count);
     json_t *root = json_pack("{s:f,s:f,s:f,s:o,s:o,s:o}", "bigram", line->pairs, "singles",

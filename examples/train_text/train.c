@@ -106,17 +106,16 @@ static rapt_status add_point(run *r, train_curve *curve, int64_t step, double pr
 /* How much of the run is done after `step` steps. */
 static double progress_at(const run *r, int64_t step) {
     const train_options *o = r->options;
-    double progress = o->steps ? (double)step / (double)o->steps : 0;
+    double progress = o->steps ? (double)step / (double)o->steps : 1;
     if (o->seconds > 0) { progress = fmax(progress, (now() - r->begin) / o->seconds); }
     return fmin(progress, 1);
 }
 
 static rapt_status loop(run *r, train_curve *curve) {
-    double progress = 0, sum = 0;
+    double progress = progress_at(r, 0), sum = 0;
     int64_t since = 0;
-    r->begin = now();
     *curve = (train_curve){0};
-    rapt_status status = add_point(r, curve, 0, 0, NAN);
+    rapt_status status = add_point(r, curve, 0, progress, NAN);
     for (int64_t step = 1; progress < 1 && status == RAPT_OK; step++) {
         double loss = 0;
         status = make_step(r, step, progress, &loss);
@@ -148,6 +147,7 @@ int train(rapt_context *context, model *m, const text *t, const bigram *line,
         status =
             network_create(&r.network, context, m, &r.gradients, options->batch, m->config.context);
     }
+    r.begin = now();
     if (status == RAPT_OK) { status = loop(&r, curve); }
     if (status != RAPT_OK) {
         fprintf(stderr, "%s: %s\n", rapt_status_name(status), rapt_context_message(context));

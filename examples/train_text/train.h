@@ -7,16 +7,15 @@
 #include "model.h"
 #include "text.h"
 
-/* A run ends after `steps` steps, or `seconds` seconds if that comes first; 0: no such limit, but
- * one there must be. The learning rate follows both, so that a run that no time limit touches has
- * the same bits whatever the machine's speed. */
+/* The learning rate rises and falls over the run, as both limits see it: without one in seconds, a
+ * run has the same bits whatever the machine's speed. */
 typedef struct train_options {
     int64_t steps;
-    double seconds;
-    uint64_t seed; /* of batches and dropout */
-    int64_t batch; /* windows of the text in each step, each of the model's context */
-    double rate;   /* the highest learning rate */
-    int quiet;     /* 1: nothing is printed */
+    double seconds; /* the run ends earlier if they are over; 0: no such limit */
+    uint64_t seed;  /* of batches and dropout */
+    int64_t batch;  /* windows of the text in each step, each of the model's context */
+    double rate;    /* the highest learning rate */
+    int quiet;      /* 1: nothing is printed */
 } train_options;
 
 typedef struct train_point {
@@ -31,10 +30,10 @@ enum { TRAIN_POINTS = 21 };
 typedef struct train_curve {
     train_point point[TRAIN_POINTS]; /* the start, then each 20th of the run */
     int count;
-    double characters; /* trained on, per second, held-out losses not counted */
+    double characters; /* trained on per second, without the time of held-out losses */
 } train_curve;
 
-/* Trains m and prints a line for each point. Returns 0, with a line on standard error, on failure. */
+/* Trains m, prints a line for each point. Returns 0, with a line on standard error, on failure. */
 int train(rapt_context *context, model *m, const text *t, const bigram *line,
           const train_options *options, train_curve *curve);
 

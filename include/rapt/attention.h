@@ -121,9 +121,10 @@ typedef struct rapt_attention_operands {
  * Empty     a query that sees no key: out = 0, lse = -inf; so for all if Tk = 0. B, Hq or Tq = 0:
  *           nothing is written. Dv = 0: only lse is. D = 0: scores are 0 plus bias.
  * NaN       NaN and infinity in visible data reach exactly the rows (q, k, bias) and columns (v)
- *           that use them. A score that visible data make -inf has weight 0, and a row of only
- *           such scores counts as empty; its keys' values are still used, as are those of dropped
- *           weights (0 times NaN is NaN). In a row with a NaN score all visible weights are NaN.
+ *           that use them. A score that visible data make -inf has weight 0 in every row, and a row
+ *           of only such scores counts as empty; its keys' values are still used, as are those of
+ *           dropped weights (0 times NaN is NaN). A score of NaN or +inf makes all other visible
+ *           weights of its row NaN, dropped ones included.
  * Memory    any strides (tensor.h). Fastest when the last axis of q, k, v, out and weights has
  *           stride 1; K is read in place with any strides, V with another last stride, or a head
  *           size that does not fill whole vectors, is copied block by block. `out` may be the same

@@ -73,7 +73,8 @@ typedef struct rapt_attention_backward_operands {
  * Empty     a query that sees no key, and any with lse = -inf: dq = 0, and no part in dk, dv and
  *           dbias. Sizes of 0 are legal: sums over nothing are 0 (dk = dv = 0 for Tq = 0).
  * NaN       NaN and infinity in visible data reach the gradients that use them by the formula, and
- *           no others.
+ *           no others: so where visible infinities make lse = -inf, 0 times infinity is NaN. A key
+ *           whose score they make -inf in a row with lse = infinity or NaN may have p = 0 or NaN.
  * Memory    any strides (tensor.h), 0 for inputs (dout of a sum), fastest when the last axes have
  *           stride 1 and D and Dv fill whole vectors. An output may share no element with any other
  *           operand (RAPT_ERR_OVERLAP). Scratch is O(threads x (D + Dv)) times

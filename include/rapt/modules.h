@@ -66,7 +66,9 @@ RAPT_API int64_t rapt_parameter_count(const rapt_parameter *list, int64_t count)
  * as many bytes as the module's *_record_bytes says: projections q, k, v [B, T or S, features],
  * attention output [B, T, features], lse [B, heads, T], and with a generator its pattern
  * [B, heads, T, S] in bytes. A record serves one forward; each of several forwards that wait for
- * their backward has its own. No tensor of either call may lie in it (this is not checked). ---- */
+ * their backward has its own. It begins with what the forward call was (64 bytes: sizes and
+ * dropout), and a backward call that does not agree is refused. No output of either call may lie in
+ * it. ---- */
 typedef struct rapt_record {
     void *data;
     size_t bytes;
@@ -274,7 +276,8 @@ RAPT_API int64_t rapt_split_parameters(const rapt_split *module, rapt_parameter 
  *
  * `call` is the forward call's, with its record, x and sources as they were; out and weights are
  * not used. Of the generator it counts only whether there was one (the pattern is then read from
- * the record): it may have gone on, but must not be null. Parameters must not have changed in
+ * the record): it may have gone on, but must not be null. A record that no forward call filled, or
+ * one of other sizes or other dropout, is RAPT_ERR_ARGUMENT. Parameters must not have changed in
  * between.
  *
  * Gradients of parameters go to a module of the same kind and configuration (made by init with a
@@ -291,7 +294,8 @@ typedef struct rapt_module_backward {
 } rapt_module_backward;
 
 /* Bytes of record that the call needs. Looks at x, the sources and what dropout needs, not at
- * outputs, masks and the record; data pointers may be null. Errors as of forward, for these. */
+ * outputs, masks and the record; data pointers may be null (the answer then suffices whether or not
+ * x and the sources are one tensor). Errors as of forward, for these. */
 RAPT_API rapt_status rapt_self_v1_record_bytes(rapt_context *context, const rapt_self_v1 *module,
                                                const rapt_module_call *call, int64_t *bytes);
 RAPT_API rapt_status rapt_self_v2_record_bytes(rapt_context *context, const rapt_self_v2 *module,

@@ -28,7 +28,8 @@ RAPT_API void rapt_philox4x32(const uint32_t counter[4], const uint32_t key[2], 
  *
  *   word = philox(counter = {key / 4, query, batch * Hq + head, offset},
  *                 key = {seed mod 2^32, seed / 2^32})[key mod 4]
- *   kept = word, read as int32_t, < (1 - p) 2^32 - 2^31 (rounded to the nearest integer)
+ *   kept = word, read as int32_t, < (1 - p) 2^32 - 2^31 (rounded to the nearest integer, ties to
+ *          even)
  *
  * so the keep probability is 1 - p to within 2^-32. `item` is batch * Hq + head, key >= 0 (key / 4
  * is taken mod 2^32). Without training, or with p = 0, all are kept; with p = 1 none. */
