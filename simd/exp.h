@@ -13,7 +13,8 @@
 #include "common.h"
 #include "kernels.h"
 
-RAPTI_INLINE vf vf_exp_nonpositive(vf x) {
+/* The same with 0 for x below `lowest`, a literal >= -87.3365402. */
+RAPTI_INLINE vf vf_exp_from(vf x, const float lowest) {
     /* adding 1.5 * 2^23 rounds to an integer; 127 more leaves k + 127 in the low bits */
     const vf round = vf_set1(12582912.0f + 127.0f);
     const vf biased = vf_fma(x, vf_set1(1.44269504f), round);
@@ -31,9 +32,11 @@ RAPTI_INLINE vf vf_exp_nonpositive(vf x) {
     } else { /* the large term last: one rounding less where it counts */
         y = vf_add(one, vf_fma(vf_mul(r, r), y, r));
     }
-    const vm too_small = vf_lt(x, vf_set1(-87.3365402f));
+    const vm too_small = vf_lt(x, vf_set1(lowest));
     return vf_mul_or_zero(too_small, y, vf_pow2_from_bits(biased));
 }
+
+RAPTI_INLINE vf vf_exp_nonpositive(vf x) { return vf_exp_from(x, -87.3365402f); }
 
 static void exp_nonpositive(const float *x, float *y, int64_t n) {
     int64_t i = 0;

@@ -188,8 +188,8 @@ typedef struct rapti_kernels {
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
 
-    /* Keys [begin, end): P = exp(S - lse), dS = P * (Z * dP - delta), then P = P * Z; both are 0
-     * where S is -inf, and for the other keys of [from, to). */
+    /* Keys [begin, end): P = exp(S - lse), or 0 if that is below 2^-100; dS = P * (Z * dP - delta),
+     * then P = P * Z. Both are 0 where S is -inf, and for the other keys of [from, to). */
     void (*score_gradient)(const rapti_gradient *g);
 
     /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of

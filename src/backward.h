@@ -31,7 +31,7 @@ typedef struct rapti_back_plan {
     rapti_plan cut;                  /* how rows become groups; kernels */
     int64_t key_block;               /* keys per block; blocks are counted from a range's start */
     int64_t ranges, segments, steps; /* of a head; steps is the larger of the two */
-    int64_t range_keys;              /* of the largest range */
+    int64_t range_keys;              /* no range has more */
     int64_t set_groups, set_lanes;   /* groups that share a pass over the keys, at most */
     int64_t tile_ld;                 /* floats between the keys of a set's tile */
     int64_t dim_ld, value_ld;        /* head sizes in whole vectors */

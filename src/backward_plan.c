@@ -97,11 +97,11 @@ static double total_cost(const rapti_back_problem *p, const rapti_back_plan *pla
 }
 
 static double chain_cost(const rapti_back_problem *p, const rapti_back_plan *plan, int64_t chain) {
-    if (!p->sums_batch || !items_differ(p)) {
-        const int64_t b = rapti_back_chain_head(p, chain, 0).batch;
-        return head_cost(p, plan, b) * (double)plan->chain_heads;
+    if (p->sums_batch || !items_differ(p)) { /* chains are alike */
+        return plan->cost / (double)plan->chains;
     }
-    return plan->cost / (double)plan->chains; /* every chain has all batch items */
+    const int64_t b = rapti_back_chain_head(p, chain, 0).batch;
+    return head_cost(p, plan, b) * (double)plan->chain_heads;
 }
 
 /* ---- Chains and tasks ---- */
@@ -174,11 +174,7 @@ static void cut_head(const rapt_context *context, const rapti_back_problem *p,
     plan->ranges = parts_of(f->keys, plan->key_block);
     plan->segments = min(parts_of(plan->cut.rows, plan->key_block), max(plan->cut.groups, 1));
     plan->steps = max(plan->ranges, plan->segments);
-    for (int64_t r = 0; r < plan->ranges; r++) {
-        const int64_t keys =
-            rapti_back_range_start(p, plan, r + 1) - rapti_back_range_start(p, plan, r);
-        plan->range_keys = max(plan->range_keys, keys);
-    }
+    plan->range_keys = min(f->keys, divide_up(f->keys, plan->ranges) + lanes);
     plan->set_groups =
         min(max(1, SET_BLOCKS * plan->key_block / plan->cut.group_lanes), max(plan->cut.groups, 1));
     plan->set_lanes = plan->set_groups * plan->cut.group_lanes;

@@ -8,7 +8,7 @@
  *
  * Bounds, with u = 2^-24. P is computed again from the f32 lse; D may come from the f32 out:
  *
- *   P      |d ln P| <= e = ds + u |s - lse| + 2u + (bound of lse);  below 2^-126 it may be 0
+ *   P      |d ln P| <= e = ds + u |s - lse| + 2u + (bound of lse);  below 2^-100 it may be 0
  *   dP     (Dv + EXTRA) u f sum |dout v|
  *   D      sum |dout| (bound of out) + (Dv + EXTRA) u sum |dout out|
  *   dS     P's error times |X| + P times X's error, X = dP - D + dlse, whose two additions and the
@@ -23,6 +23,7 @@
 #include <string.h>
 
 enum { EXTRA = 6 };
+#define TINY_WEIGHT 0x1p-99 /* below 2^-100 it may be 0; with a margin of 2 */
 
 /* ---- One row ---- */
 
@@ -96,7 +97,7 @@ static void add_pair(const backward *x, int64_t index, int64_t n, double lse_err
     const double p = r->p[n], lse = r->m + log(r->l);
     const double e = r->error[n] + ORACLE_U * fabs(r->score[n] - lse) + 2 * ORACLE_U + lse_error;
     const double p_error =
-        (p > 0.0 ? p * expm1(fmin(e, 700.0)) : 0.0) + (p > 0.0 ? ORACLE_TINY_WEIGHT : 0.0);
+        (p > 0.0 ? p * expm1(fmin(e, 700.0)) : 0.0) + (p > 0.0 ? TINY_WEIGHT : 0.0);
     double dp_error = 0.0;
     const double dp = d_weight(x, n, &dp_error), sum = dp - x->d + x->dlse;
     const double sum_error =

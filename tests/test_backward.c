@@ -54,16 +54,29 @@ Test(backward, head_sizes) {
     }
 }
 
+/* Heads that are cut into cells on every instruction set, at 2048 queries and keys; more ranges than
+ * segments, and fewer. */
 Test(backward, cells) {
-    /* several ranges and segments on every instruction set; more of the one than of the other */
-    static const int64_t sizes[][2] = {{1100, 1030}, {2100, 90}, {70, 1100}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        for (int causal = 0; causal < 3; causal++) {
-            start((shape){1, 1, 1, sizes[i][0], sizes[i][1], 5, 3});
-            p.what.causal = (rapt_causal)causal;
-            check();
-            finish();
-        }
+    static const struct {
+        shape s;
+        rapt_causal causal;
+        int64_t window; /* 0: none */
+    } cases[] = {{{1, 1, 1, 2100, 2060, 2, 1}, RAPT_CAUSAL_NONE, 0},
+                 {{1, 2, 1, 2100, 2200, 3, 2}, RAPT_CAUSAL_BOTTOM_RIGHT, 90},
+                 {{1, 2, 1, 1030, 60, 5, 3}, RAPT_CAUSAL_NONE, 0},
+                 {{1, 1, 1, 70, 2100, 5, 3}, RAPT_CAUSAL_BOTTOM_RIGHT, 0},
+                 {{1, 1, 1, 2100, 70, 5, 3}, RAPT_CAUSAL_TOP_LEFT, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        start(cases[i].s);
+        p.what.causal = cases[i].causal;
+        if (cases[i].window) p.what.window = (rapt_window){1, cases[i].window, 0};
+        backward_init(&c, &p);
+        backward_bias(&c, 2, (int64_t[]){1, p.s.tk}, LAYOUT_DENSE);
+        backward_fill_normal(&c, 2);
+        c.accumulate = i % 2;
+        c.threads = 1 + (int32_t)i % 3;
+        expect_backward(&c);
+        finish();
     }
 }
 
@@ -201,6 +214,7 @@ Test(backward, bias_shapes) {
                 fill_random(&p, OP_BIAS, &r, FILL_NORMAL);
                 backward_init(&c, &p);
                 backward_bias(&c, rank, size, rank % 2 ? LAYOUT_PADDED : LAYOUT_DENSE);
+                backward_layout(&c, GRAD_DLSE, LAYOUT_DENSE); /* rows then do not sum to 0 */
                 backward_fill_normal(&c, 7);
                 c.accumulate = ones % 2;
                 c.threads = 1 + ones % 3;
