@@ -30,8 +30,32 @@ typedef struct backward {
 
 /* ---- Checks ---- */
 
-static rapt_status check_gradient_layer(rapt_context *context, const rapt_linear *layer,
-                                        const rapt_linear *gradient) {
+/* The gradient of a parameter: apart from it, from what the gradients are made of and from those of
+ * the inputs. */
+static rapt_status check_apart(rapt_context *context, const backward *b, const char *name,
+                               const rapt_tensor *gradient, const rapt_tensor *parameter) {
+    const rapt_module_backward *given = b->given;
+    const struct {
+        const char *name;
+        const rapt_tensor *tensor;
+    } other[] = {{"the module's", parameter},
+                 {"x", b->call->x},
+                 {"key_source", b->call->key_source},
+                 {"value_source", b->call->value_source},
+                 {"dout", given->dout},
+                 {"dx", given->dx},
+                 {"dkey_source", given->dkey_source},
+                 {"dvalue_source", given->dvalue_source}};
+    rapt_status status = RAPT_OK;
+    for (size_t i = 0; i < sizeof other / sizeof other[0] && status == RAPT_OK; i++) {
+        if (!other[i].tensor) { continue; }
+        status = rapti_operand_apart(context, name, gradient, other[i].name, other[i].tensor);
+    }
+    return status;
+}
+
+static rapt_status check_gradient_layer(rapt_context *context, const backward *b,
+                                        const rapt_linear *layer, const rapt_linear *gradient) {
     const char *name = "gradients, a weight";
     rapt_status status =
         rapti_operand_sizes(context, name, &gradient->weight, 2, layer->weight.size);
@@ -40,14 +64,16 @@ static rapt_status check_gradient_layer(rapt_context *context, const rapt_linear
                             layer->bias.data ? "module" : "gradient");
     }
     if (status == RAPT_OK) {
-        status =
-            rapti_operand_apart(context, name, &gradient->weight, "the module's", &layer->weight);
+        status = check_apart(context, b, name, &gradient->weight, &layer->weight);
+    }
+    if (status == RAPT_OK && layer->bias.data) {
+        status = check_apart(context, b, "gradients, a bias", &gradient->bias, &layer->bias);
     }
     return status;
 }
 
-static rapt_status check_twin(rapt_context *context, const rapti_pass *pass,
-                              const rapti_pass *twin) {
+static rapt_status check_twin(rapt_context *context, const backward *b) {
+    const rapti_pass *pass = b->pass, *twin = b->twin;
     if (!twin) { return RAPT_OK; }
     if (twin->parts != pass->parts || !twin->out_proj != !pass->out_proj) {
         return rapti_fail(context, RAPT_ERR_SHAPE,
@@ -58,10 +84,11 @@ static rapt_status check_twin(rapt_context *context, const rapti_pass *pass,
         const rapti_role role = (rapti_role)(n / pass->parts);
         const rapt_linear layer = pass->layer(pass->module, role, n % pass->parts);
         const rapt_linear gradient = twin->layer(twin->module, role, n % pass->parts);
-        const rapt_status status = check_gradient_layer(context, &layer, &gradient);
+        const rapt_status status = check_gradient_layer(context, b, &layer, &gradient);
         if (status != RAPT_OK) { return status; }
     }
-    return pass->out_proj ? check_gradient_layer(context, pass->out_proj, twin->out_proj) : RAPT_OK;
+    return pass->out_proj ? check_gradient_layer(context, b, pass->out_proj, twin->out_proj)
+                          : RAPT_OK;
 }
 
 /* One gradient of an input, which must be an input of the call. */
@@ -118,7 +145,7 @@ static rapt_status check(rapt_context *context, backward *b) {
     b->operand[RAPTI_KEY] = call->key_source ? RAPTI_KEY : RAPTI_QUERY;
     b->operand[RAPTI_VALUE] = call->value_source ? RAPTI_VALUE : b->operand[RAPTI_KEY];
     if (status == RAPT_OK) { status = check_input_gradients(context, b); }
-    if (status == RAPT_OK) { status = check_twin(context, b->pass, b->twin); }
+    if (status == RAPT_OK) { status = check_twin(context, b); }
     if (status != RAPT_OK) { return status; }
     b->act = (rapti_activations){
         .items = b->shape.batch, .recorded = 1, .draws = rapti_module_draws(b->pass, call)};
