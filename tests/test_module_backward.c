@@ -520,6 +520,15 @@ Test(module_backward, misuse) {
     cr_assert_eq(module_case_forward(&t.c, context), RAPT_OK);
     expect_refused(&t, context, &other.gradients, RAPT_ERR_SHAPE, "gradients", __LINE__);
     expect_refused(&t, context, &t.c, RAPT_ERR_OVERLAP, "gradients", __LINE__);
+    module_case shared = t.gradients;
+    shared.m.split.query.bias = t.c.m.split.query.bias;
+    expect_refused(&t, context, &shared, RAPT_ERR_OVERLAP, "a bias", __LINE__);
+    const void *const taken[] = {t.dinput[0].data, t.dout.data, t.c.call.x->data};
+    for (int n = 0; n < 3; n++) {
+        shared = t.gradients;
+        shared.m.split.query.weight.data = (void *)(uintptr_t)taken[n];
+        expect_refused(&t, context, &shared, RAPT_ERR_OVERLAP, "a weight", __LINE__);
+    }
     t.given.accumulate = 2;
     expect_refused(&t, context, NULL, RAPT_ERR_ARGUMENT, "accumulate", __LINE__);
     t.given.accumulate = 0;
