@@ -54,8 +54,8 @@ Test(backward, head_sizes) {
     }
 }
 
-/* Heads that are cut into cells on every instruction set, at 2048 queries and keys; more ranges than
- * segments, and fewer. */
+/* Heads that are cut into cells on every instruction set, at 2048 queries and keys; more ranges
+ * than segments, and fewer. */
 Test(backward, cells) {
     static const struct {
         shape s;

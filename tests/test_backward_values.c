@@ -162,8 +162,8 @@ Test(backward_values, nan_reaches_what_uses_it) {
     finish();
 }
 
-/* One key is NaN, the scores of another are -inf: p and ds of the latter are 0, whether or not there
- * is a mask (which hides nothing). */
+/* One key is NaN, the scores of another are -inf: p and ds of the latter are 0, whether or not
+ * there is a mask (which hides nothing). */
 Test(backward_values, scores_of_minus_infinity_beside_nan) {
     enum { T = 4, D = 3, N = T * D };
     const uint8_t all = 1;
@@ -205,173 +205,172 @@ Test(backward_values, scores_of_minus_infinity_beside_nan) {
                     "mask %d: gradient %d is %g", masked, n, (double)got[masked][n]);
         }
     }
-    /* Scores that the data make -inf: such a row counts as empty. */
-    Test(backward_values, scores_of_minus_infinity) {
-        problem_init(&p, (shape){1, 1, 1, 40, 50, 1, 8});
-        fill_normal(&p, 11);
-        p.what.scale = (rapt_scale){1, 1.0f};
-        for (int64_t j = 0; j < 50; j++) *problem_at(&p, OP_K, 0, 0, j, 0) = -1e30f;
-        for (int64_t i = 0; i < 40; i++) *problem_at(&p, OP_Q, 0, 0, i, 0) = i % 3 ? 0.0f : 1e30f;
-        backward_init(&c, &p);
-        backward_fill_normal(&c, 12);
-        expect_backward(&c);
-        expect_gradient_row(&c, GRAD_DQ, 0, 0, 3, 0.0f);
-        finish();
+}
+
+/* Scores that the data make -inf: such a row counts as empty. */
+Test(backward_values, scores_of_minus_infinity) {
+    problem_init(&p, (shape){1, 1, 1, 40, 50, 1, 8});
+    fill_normal(&p, 11);
+    p.what.scale = (rapt_scale){1, 1.0f};
+    for (int64_t j = 0; j < 50; j++) *problem_at(&p, OP_K, 0, 0, j, 0) = -1e30f;
+    for (int64_t i = 0; i < 40; i++) *problem_at(&p, OP_Q, 0, 0, i, 0) = i % 3 ? 0.0f : 1e30f;
+    backward_init(&c, &p);
+    backward_fill_normal(&c, 12);
+    expect_backward(&c);
+    expect_gradient_row(&c, GRAD_DQ, 0, 0, 3, 0.0f);
+    finish();
+}
+
+/* ---- Dropout ---- */
+
+static void dropped(problem *to, backward_call *call, rapt_dropout dropout) {
+    problem_init(to, (shape){2, 3, 3, 130, 130, 8, 130});
+    fill_identity(to);
+    to->what.dropout = dropout;
+    backward_init(call, to);
+    for (walk w = walk_begin(&call->op[GRAD_DOUT].t); !w.done; walk_next(&w)) {
+        *walk_f32(&w) = w.index[2] == w.index[3];
     }
+    call->threads = 1;
+    expect_backward_run(call);
+}
 
-    /* ---- Dropout ---- */
-
-    static void dropped(problem * to, backward_call * call, rapt_dropout dropout) {
-        problem_init(to, (shape){2, 3, 3, 130, 130, 8, 130});
-        fill_identity(to);
-        to->what.dropout = dropout;
-        backward_init(call, to);
-        for (walk w = walk_begin(&call->op[GRAD_DOUT].t); !w.done; walk_next(&w)) {
-            *walk_f32(&w) = w.index[2] == w.index[3];
-        }
-        call->threads = 1;
-        expect_backward_run(call);
-    }
-
-    /* With q = 0, v and dout = identity: dv transposed is the matrix of weights that the forward call
+/* With q = 0, v and dout = identity: dv transposed is the matrix of weights that the forward call
  * kept, bit for bit dropped at the same places. */
-    static void expect_same_pattern(int64_t * dropped_weights) {
-        *dropped_weights = 0;
-        for (walk w = walk_begin(&c.op[GRAD_DV].t); !w.done; walk_next(&w)) {
-            const int64_t *at = w.index;
-            const float weight = *tensor_f32(problem_out(&p), at[0], at[1], at[3], at[2]);
-            const float got = *walk_f32(&w);
-            REQUIRE((got == 0.0f) == (weight == 0.0f) && fabsf(got - weight) <= 1e-6f * weight,
-                    "[%lld,%lld,%lld,%lld] backward %.9g, forward %.9g", (long long)at[0],
-                    (long long)at[1], (long long)at[3], (long long)at[2], (double)got,
-                    (double)weight);
-            *dropped_weights += got == 0.0f;
+static void expect_same_pattern(int64_t *dropped_weights) {
+    *dropped_weights = 0;
+    for (walk w = walk_begin(&c.op[GRAD_DV].t); !w.done; walk_next(&w)) {
+        const int64_t *at = w.index;
+        const float weight = *tensor_f32(problem_out(&p), at[0], at[1], at[3], at[2]);
+        const float got = *walk_f32(&w);
+        REQUIRE((got == 0.0f) == (weight == 0.0f) && fabsf(got - weight) <= 1e-6f * weight,
+                "[%lld,%lld,%lld,%lld] backward %.9g, forward %.9g", (long long)at[0],
+                (long long)at[1], (long long)at[3], (long long)at[2], (double)got, (double)weight);
+        *dropped_weights += got == 0.0f;
+    }
+}
+
+Test(backward_values, dropout_pattern_is_the_forward_one) {
+    int64_t count = 0;
+    dropped(&p, &c, (rapt_dropout){1, 0.3, 11, 12});
+    expect_same_pattern(&count);
+    const double weights = 6.0 * 130 * 130, spread = sqrt(weights * 0.3 * 0.7);
+    REQUIRE(fabs((double)count - 0.3 * weights) <= 5 * spread, "%lld dropped", (long long)count);
+    for (int n = 0; n < 4; n++) {
+        static const rapt_dropout others[] = {
+            {1, 0.3, 11, 12}, {1, 0.3, 11, 12}, {1, 0.3, 12, 12}, {1, 0.3, 11, 13}};
+        problem other;
+        backward_call call;
+        char why[256];
+        dropped(&other, &call, others[n]);
+        call.threads = n ? 8 : 3;
+        expect_backward_run(&call);
+        const bool same = compare_bits(&c.op[GRAD_DV].t, &call.op[GRAD_DV].t, why, sizeof why);
+        REQUIRE(same == (n < 2), "dropout %d", n);
+        backward_free(&call);
+        problem_free(&other);
+    }
+    finish();
+}
+
+static void drop_some(problem *to, backward_call *call, rapt_dropout dropout) {
+    problem_init(to, (shape){2, 4, 2, 40, 110, 16, 12});
+    fill_normal(to, 13);
+    to->what.dropout = dropout;
+    backward_init(call, to);
+    backward_fill_normal(call, 14);
+    expect_backward(call);
+}
+
+Test(backward_values, dropout_edges) {
+    drop_some(&p, &c, (rapt_dropout){0});
+    for (int n = 0; n < 2; n++) {
+        problem other;
+        backward_call call;
+        drop_some(&other, &call, n ? (rapt_dropout){1, 0.0, 3, 4} : (rapt_dropout){0, 0.7, 3, 4});
+        expect_same_gradients(&c, &call);
+        backward_free(&call);
+        problem_free(&other);
+    }
+    finish();
+    drop_some(&p, &c, (rapt_dropout){1, 1.0, 3, 4}); /* everything is dropped */
+    for (gradient_id id = GRAD_DQ; id <= GRAD_DV; id++) {
+        for (walk w = walk_begin(&c.op[id].t); !w.done; walk_next(&w)) {
+            REQUIRE(*walk_f32(&w) == 0.0f, "%.9g", (double)*walk_f32(&w));
         }
     }
+    finish();
+}
 
-    Test(backward_values, dropout_pattern_is_the_forward_one) {
-        int64_t count = 0;
-        dropped(&p, &c, (rapt_dropout){1, 0.3, 11, 12});
-        expect_same_pattern(&count);
-        const double weights = 6.0 * 130 * 130, spread = sqrt(weights * 0.3 * 0.7);
-        REQUIRE(fabs((double)count - 0.3 * weights) <= 5 * spread, "%lld dropped",
-                (long long)count);
-        for (int n = 0; n < 4; n++) {
-            static const rapt_dropout others[] = {
-                {1, 0.3, 11, 12}, {1, 0.3, 11, 12}, {1, 0.3, 12, 12}, {1, 0.3, 11, 13}};
-            problem other;
-            backward_call call;
-            char why[256];
-            dropped(&other, &call, others[n]);
-            call.threads = n ? 8 : 3;
-            expect_backward_run(&call);
-            const bool same = compare_bits(&c.op[GRAD_DV].t, &call.op[GRAD_DV].t, why, sizeof why);
-            REQUIRE(same == (n < 2), "dropout %d", n);
-            backward_free(&call);
-            problem_free(&other);
+/* ---- Accuracy ---- */
+
+enum { T = 1024, DIM = 64 };
+
+typedef struct exact {
+    double dq[T][DIM], dk[T][DIM], dv[T][DIM];
+} exact;
+
+static double dot(const float *a, const float *b) {
+    double sum = 0;
+    for (int d = 0; d < DIM; d++) { sum += (double)a[d] * (double)b[d]; }
+    return sum;
+}
+
+/* The formula in double precision, of one head. */
+static void compute(exact *x, const float *q, const float *k, const float *v, const float *dout,
+                    bool causal) {
+    static double weight[T], dp[T];
+    const double scale = 1 / sqrt(DIM);
+    memset(x, 0, sizeof *x);
+    for (int i = 0; i < T; i++) {
+        const int keys = causal ? i + 1 : T;
+        double sum = 0, delta = 0;
+        for (int j = 0; j < keys; j++) {
+            weight[j] = exp(scale * dot(q + i * DIM, k + j * DIM));
+            sum += weight[j];
         }
+        for (int j = 0; j < keys; j++) {
+            weight[j] /= sum;
+            dp[j] = dot(dout + i * DIM, v + j * DIM);
+            delta += weight[j] * dp[j];
+        }
+        for (int j = 0; j < keys; j++) {
+            const double ds = scale * weight[j] * (dp[j] - delta);
+            for (int d = 0; d < DIM; d++) {
+                x->dq[i][d] += ds * (double)k[j * DIM + d];
+                x->dk[j][d] += ds * (double)q[i * DIM + d];
+                x->dv[j][d] += weight[j] * (double)dout[i * DIM + d];
+            }
+        }
+    }
+}
+
+static double relative_rms(gradient_id id, double want[T][DIM]) {
+    double error = 0, size = 0;
+    for (int64_t n = 0; n < T * DIM; n++) {
+        const double right = want[n / DIM][n % DIM];
+        const double got = (double)*backward_at(&c, id, 0, 0, n / DIM, n % DIM);
+        error += (got - right) * (got - right);
+        size += right * right;
+    }
+    return sqrt(error / size);
+}
+
+Test(backward_values, accuracy_in_numbers) {
+    static exact x;
+    for (int causal = 0; causal < 2; causal++) {
+        problem_init(&p, (shape){1, 1, 1, T, T, DIM, DIM});
+        fill_normal(&p, 15);
+        p.what.causal = causal ? RAPT_CAUSAL_TOP_LEFT : RAPT_CAUSAL_NONE;
+        backward_init(&c, &p);
+        backward_fill_normal(&c, 16);
+        expect_backward_run(&c);
+        compute(&x, p.op[OP_Q].t.data, p.op[OP_K].t.data, p.op[OP_V].t.data, c.op[GRAD_DOUT].t.data,
+                causal);
+        const double dq = relative_rms(GRAD_DQ, x.dq), dk = relative_rms(GRAD_DK, x.dk),
+                     dv = relative_rms(GRAD_DV, x.dv);
+        fprintf(stderr, "relative RMS error of dq, dk, dv: %.2e %.2e %.2e\n", dq, dk, dv);
+        REQUIRE(dq < 5e-7 && dk < 5e-7 && dv < 5e-7, "%g %g %g", dq, dk, dv);
         finish();
     }
-
-    static void drop_some(problem * to, backward_call * call, rapt_dropout dropout) {
-        problem_init(to, (shape){2, 4, 2, 40, 110, 16, 12});
-        fill_normal(to, 13);
-        to->what.dropout = dropout;
-        backward_init(call, to);
-        backward_fill_normal(call, 14);
-        expect_backward(call);
-    }
-
-    Test(backward_values, dropout_edges) {
-        drop_some(&p, &c, (rapt_dropout){0});
-        for (int n = 0; n < 2; n++) {
-            problem other;
-            backward_call call;
-            drop_some(&other, &call,
-                      n ? (rapt_dropout){1, 0.0, 3, 4} : (rapt_dropout){0, 0.7, 3, 4});
-            expect_same_gradients(&c, &call);
-            backward_free(&call);
-            problem_free(&other);
-        }
-        finish();
-        drop_some(&p, &c, (rapt_dropout){1, 1.0, 3, 4}); /* everything is dropped */
-        for (gradient_id id = GRAD_DQ; id <= GRAD_DV; id++) {
-            for (walk w = walk_begin(&c.op[id].t); !w.done; walk_next(&w)) {
-                REQUIRE(*walk_f32(&w) == 0.0f, "%.9g", (double)*walk_f32(&w));
-            }
-        }
-        finish();
-    }
-
-    /* ---- Accuracy ---- */
-
-    enum { T = 1024, DIM = 64 };
-
-    typedef struct exact {
-        double dq[T][DIM], dk[T][DIM], dv[T][DIM];
-    } exact;
-
-    static double dot(const float *a, const float *b) {
-        double sum = 0;
-        for (int d = 0; d < DIM; d++) { sum += (double)a[d] * (double)b[d]; }
-        return sum;
-    }
-
-    /* The formula in double precision, of one head. */
-    static void compute(exact * x, const float *q, const float *k, const float *v,
-                        const float *dout, bool causal) {
-        static double weight[T], dp[T];
-        const double scale = 1 / sqrt(DIM);
-        memset(x, 0, sizeof *x);
-        for (int i = 0; i < T; i++) {
-            const int keys = causal ? i + 1 : T;
-            double sum = 0, delta = 0;
-            for (int j = 0; j < keys; j++) {
-                weight[j] = exp(scale * dot(q + i * DIM, k + j * DIM));
-                sum += weight[j];
-            }
-            for (int j = 0; j < keys; j++) {
-                weight[j] /= sum;
-                dp[j] = dot(dout + i * DIM, v + j * DIM);
-                delta += weight[j] * dp[j];
-            }
-            for (int j = 0; j < keys; j++) {
-                const double ds = scale * weight[j] * (dp[j] - delta);
-                for (int d = 0; d < DIM; d++) {
-                    x->dq[i][d] += ds * (double)k[j * DIM + d];
-                    x->dk[j][d] += ds * (double)q[i * DIM + d];
-                    x->dv[j][d] += weight[j] * (double)dout[i * DIM + d];
-                }
-            }
-        }
-    }
-
-    static double relative_rms(gradient_id id, double want[T][DIM]) {
-        double error = 0, size = 0;
-        for (int64_t n = 0; n < T * DIM; n++) {
-            const double right = want[n / DIM][n % DIM];
-            const double got = (double)*backward_at(&c, id, 0, 0, n / DIM, n % DIM);
-            error += (got - right) * (got - right);
-            size += right * right;
-        }
-        return sqrt(error / size);
-    }
-
-    Test(backward_values, accuracy_in_numbers) {
-        static exact x;
-        for (int causal = 0; causal < 2; causal++) {
-            problem_init(&p, (shape){1, 1, 1, T, T, DIM, DIM});
-            fill_normal(&p, 15);
-            p.what.causal = causal ? RAPT_CAUSAL_TOP_LEFT : RAPT_CAUSAL_NONE;
-            backward_init(&c, &p);
-            backward_fill_normal(&c, 16);
-            expect_backward_run(&c);
-            compute(&x, p.op[OP_Q].t.data, p.op[OP_K].t.data, p.op[OP_V].t.data,
-                    c.op[GRAD_DOUT].t.data, causal);
-            const double dq = relative_rms(GRAD_DQ, x.dq), dk = relative_rms(GRAD_DK, x.dk),
-                         dv = relative_rms(GRAD_DV, x.dv);
-            fprintf(stderr, "relative RMS error of dq, dk, dv: %.2e %.2e %.2e\n", dq, dk, dv);
-            REQUIRE(dq < 5e-7 && dk < 5e-7 && dv < 5e-7, "%g %g %g", dq, dk, dv);
-            finish();
-        }
-    }
+}

@@ -73,18 +73,18 @@ typedef struct rapt_attention_backward_operands {
  * Empty     a query that sees no key, and any with lse = -inf: dq = 0, and no part in dk, dv and
  *           dbias. Sizes of 0 are legal: sums over nothing are 0 (dk = dv = 0 for Tq = 0).
  * NaN       NaN and infinity in visible data reach the gradients that use them by the formula, and
- *           no others: so where visible infinities make lse = -inf, 0 times infinity is NaN. A score
- *           that they make -inf has p = ds = 0 in every row, as in the forward call.
+ *           no others: so where visible infinities make lse = -inf, 0 times infinity is NaN. A
+ *           score that they make -inf has p = ds = 0 in every row, as in the forward call.
  * Memory    any strides (tensor.h), 0 for inputs (dout of a sum), fastest when the last axes have
  *           stride 1 and D and Dv fill whole vectors. An output may share no element with any other
- *           operand (RAPT_ERR_OVERLAP). Scratch is O(threads x (D + Dv)) times
- *           the keys of a cell, at most 2047, plus 24 bytes per task; nothing is allocated when the
- *           context's scratch from an earlier call is large enough, or the caller gives some.
+ *           operand (RAPT_ERR_OVERLAP). Scratch is O(threads x (D + Dv)) times the keys of a cell,
+ *           at most 2047, plus 24 bytes per task; nothing is allocated when the context's scratch
+ *           from an earlier call is large enough, or the caller gives some.
  * Numerics  f32 products as in the forward call; sums over blocks of some hundred queries or keys.
  *           lse must be that of these scores to rounding (any instruction set's, or the merge of
- *           several parts); where s - lse exceeds 88, p is meaningless. p below 2^-100 counts
- *           as 0: denormal gradients would take many times as long. Relative RMS error of dq, dk and dv on standard normal input, 1x12x1024x64, against
- *           double precision: below 5e-7. In the default floating-point environment, bitwise the
+ *           several parts); where s - lse exceeds 88, p is meaningless. p below 2^-100 counts as
+ *           0: denormal gradients would take many times as long. Relative RMS error of dq, dk and
+ *           dv on standard normal input, 1x12x1024x64, against double precision: below 5e-7. In the default floating-point environment, bitwise the
  *           same for any thread count, on every call, and for a batch item whatever else is in the
  *           batch (dbias: unless it is summed over the batch).
  * Threads   one context, one call at a time (context.h). Heads of 2048 queries and keys or more are
