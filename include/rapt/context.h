@@ -5,6 +5,8 @@
  * Threads: a context serves one call at a time; any number of threads may work at once, each with a
  * context of its own. Calls inside a caller's OpenMP parallel region work (and run on one thread,
  * unless the caller enabled nesting). Results are bitwise the same for every thread count.
+ * On a machine whose cores are busy with other work, OpenMP's threads that wait by spinning make
+ * calls with little to do many times slower; OMP_WAIT_POLICY=passive in the environment helps.
  * Nothing of the process is changed: no OpenMP setting, affinity, environment variable, signal
  * handler or floating-point mode.
  *
