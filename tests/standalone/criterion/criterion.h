@@ -54,6 +54,11 @@ void standalone_check(bool fatal, bool holds, const char *file, int line, const 
 #define STANDALONE_STRINGS(fatal, op, a, b, ...)                                                   \
     STANDALONE_CHECK(fatal, strcmp(a, b) op 0, #a " " #op " " #b, __VA_ARGS__)
 
+#define STANDALONE_ARRAYS(fatal, a, b, bytes, ...)                                                 \
+    STANDALONE_CHECK(fatal, memcmp(a, b, bytes) == 0, #a " == " #b, __VA_ARGS__)
+#define STANDALONE_NEAR(fatal, a, b, most, ...)                                                    \
+    STANDALONE_CHECK(fatal, (a) - (b) <= (most) && (b) - (a) <= (most), #a " near " #b, __VA_ARGS__)
+
 #define cr_assert(...) STANDALONE_TRUE(true, __VA_ARGS__, "")
 #define cr_assert_not(...) STANDALONE_FALSE(true, __VA_ARGS__, "")
 #define cr_assert_null(...) STANDALONE_FALSE(true, __VA_ARGS__, "")
@@ -65,6 +70,7 @@ void standalone_check(bool fatal, bool holds, const char *file, int line, const 
 #define cr_assert_gt(...) STANDALONE_COMPARE(true, >, __VA_ARGS__, "")
 #define cr_assert_geq(...) STANDALONE_COMPARE(true, >=, __VA_ARGS__, "")
 #define cr_assert_str_eq(...) STANDALONE_STRINGS(true, ==, __VA_ARGS__, "")
+#define cr_assert_float_eq(...) STANDALONE_NEAR(true, __VA_ARGS__, "")
 #define cr_fatal(...) STANDALONE_CHECK(true, false, "fatal", __VA_ARGS__)
 
 #define cr_expect(...) STANDALONE_TRUE(false, __VA_ARGS__, "")
@@ -79,6 +85,8 @@ void standalone_check(bool fatal, bool holds, const char *file, int line, const 
 #define cr_expect_geq(...) STANDALONE_COMPARE(false, >=, __VA_ARGS__, "")
 #define cr_expect_str_eq(...) STANDALONE_STRINGS(false, ==, __VA_ARGS__, "")
 #define cr_expect_str_neq(...) STANDALONE_STRINGS(false, !=, __VA_ARGS__, "")
+#define cr_expect_arr_eq(...) STANDALONE_ARRAYS(false, __VA_ARGS__, "")
+#define cr_expect_float_eq(...) STANDALONE_NEAR(false, __VA_ARGS__, "")
 
 /* ---- What main.c calls ---- */
 
