@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * exp.h: exp(x) for x <= 0, inline, for the fused kernels, where a call would clobber every vector
- * register. Elsewhere the word is vf_exp (SLEEF); either can take the other's place.
+ * register. Elsewhere the word is vf_exp (SLEEF); either can take the other's place. The kernels
+ * also need what is a little above 0: the same bound holds up to 88.
  *
  * x = k ln 2 + r with |r| <= ln(2)/2; exp(r) by a minimax polynomial of degree 6; times 2^k. Error
  * at most 1 ulp for every float <= 0 (0.89 with fused multiply-add, 0.97 without: all of them are
@@ -13,30 +14,45 @@
 #include "common.h"
 #include "kernels.h"
 
-/* The same with 0 for x below `lowest`, a literal >= -87.3365402. */
-RAPTI_INLINE vf vf_exp_from(vf x, const float lowest) {
+/* ln 2^-126: below it, exp is denormal. */
+static const float LEAST_NORMAL = -87.3365402f;
+
+#define EACH RAPTI_UNROLL(8) for (int i = 0; i < n; i++)
+
+/* exp of n vectors in place, 0 for x below `lowest`, a literal >= -87.3365402; below[i] says where.
+ * Each step is done for all of them (n <= EXP_TOGETHER, literal) before the next: the steps of one
+ * vector wait for each other, and are more than the core can look ahead over. */
+RAPTI_INLINE void vf_exp_each(vf *x, vm *below, const int n, const float lowest) {
     /* adding 1.5 * 2^23 rounds to an integer; 127 more leaves k + 127 in the low bits */
     const vf round = vf_set1(12582912.0f + 127.0f);
-    const vf biased = vf_fma(x, vf_set1(1.44269504f), round);
-    const vf k = vf_sub(biased, round);
-    vf r = vf_fnma(k, vf_set1(0.693145752f), x); /* ln 2 in two parts: k times the first is exact */
-    r = vf_fnma(k, vf_set1(1.42860677e-6f), r);
-    vf y = vf_set1(0.00137853681f);
-    y = vf_fma(y, r, vf_set1(0.00837159064f));
-    y = vf_fma(y, r, vf_set1(0.0416693129f));
-    y = vf_fma(y, r, vf_set1(0.166664898f));
-    y = vf_fma(y, r, vf_set1(0.499999881f));
     const vf one = vf_set1(1.0f);
+    vf biased[EXP_TOGETHER], k[EXP_TOGETHER], r[EXP_TOGETHER], y[EXP_TOGETHER];
+    EACH biased[i] = vf_fma(x[i], vf_set1(1.44269504f), round);
+    EACH k[i] = vf_sub(biased[i], round);
+    /* ln 2 in two parts: k times the first is exact */
+    EACH r[i] = vf_fnma(k[i], vf_set1(0.693145752f), x[i]);
+    EACH r[i] = vf_fnma(k[i], vf_set1(1.42860677e-6f), r[i]);
+    EACH y[i] = vf_fma(vf_set1(0.00137853681f), r[i], vf_set1(0.00837159064f));
+    EACH y[i] = vf_fma(y[i], r[i], vf_set1(0.0416693129f));
+    EACH y[i] = vf_fma(y[i], r[i], vf_set1(0.166664898f));
+    EACH y[i] = vf_fma(y[i], r[i], vf_set1(0.499999881f));
     if (VEC_FUSED) {
-        y = vf_fma(vf_fma(y, r, one), r, one);
+        EACH y[i] = vf_fma(y[i], r[i], one);
+        EACH y[i] = vf_fma(y[i], r[i], one);
     } else { /* the large term last: one rounding less where it counts */
-        y = vf_add(one, vf_fma(vf_mul(r, r), y, r));
+        EACH y[i] = vf_add(one, vf_fma(vf_mul(r[i], r[i]), y[i], r[i]));
     }
-    const vm too_small = vf_lt(x, vf_set1(lowest));
-    return vf_mul_or_zero(too_small, y, vf_pow2_from_bits(biased));
+    EACH below[i] = vf_lt(x[i], vf_set1(lowest));
+    EACH x[i] = vf_scale_or_zero(below[i], y[i], k[i], biased[i]);
 }
 
-RAPTI_INLINE vf vf_exp_nonpositive(vf x) { return vf_exp_from(x, -87.3365402f); }
+#undef EACH
+
+RAPTI_INLINE vf vf_exp_nonpositive(vf x) {
+    vm below;
+    vf_exp_each(&x, &below, 1, LEAST_NORMAL);
+    return x;
+}
 
 static void exp_nonpositive(const float *x, float *y, int64_t n) {
     int64_t i = 0;

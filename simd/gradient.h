@@ -6,6 +6,9 @@
  *   dS[k] = P[k] (Z[k] dP[k] - delta)        one lane vector: queries in the lanes
  *   P[k]  = P[k] Z[k]                        Z: dropout's pattern, or 1
  *
+ * Where P is 0, so is dS, whatever dP holds; but in lanes whose lse or delta is not finite only
+ * where S is -inf: the rest of such a row is NaN.
+ *
  * S - lse is at most 0 but for rounding. The exponential for arguments <= 0 takes what little is
  * above: its error bound holds up to 88 (tests/exp_checks.c). */
 #include "common.h"
@@ -20,36 +23,59 @@ static const float LEAST_EXPONENT = -69.3147181f;
 /* What the loop over keys needs, in registers. */
 typedef struct gradient_lanes {
     vf lse, delta;
-    int wants_ds, drops; /* both literal */
+    vm finite;                   /* lse and delta are */
+    int wants_ds, drops, broken; /* literal; broken: not finite in every lane */
 } gradient_lanes;
 
-/* One key: s, dp and kept are its lane vectors. */
-RAPTI_INLINE void gradient_key(float *s, float *dp, const float *kept, const gradient_lanes x) {
-    const vf score = vf_load(s);
-    vf p = vf_exp_from(vf_sub(score, x.lse), LEAST_EXPONENT);
-    const vf z = x.drops ? vf_load(kept) : p;
-    /* selected, since lse, dp or delta may be NaN */
-    const vm none = vf_eq(score, vf_set1(-__builtin_inff()));
-    p = vf_select(none, vf_zero(), p);
-    if (x.wants_ds) {
-        const vf sum = vf_sub(x.drops ? vf_mul(vf_load(dp), z) : vf_load(dp), x.delta);
-        vf_store(dp, vf_mul_or_zero(none, p, sum));
+/* Keys [key, key + n), n literal. */
+RAPTI_INLINE void gradient_keys(const rapti_gradient *g, int64_t key, const int n,
+                                const gradient_lanes x) {
+    const int64_t ld = g->ld, at = key * ld;
+    float *s = g->s + at;
+    vf p[EXP_TOGETHER];
+    vm none[EXP_TOGETHER];
+    RAPTI_UNROLL(8) for (int i = 0; i < n; i++) { p[i] = vf_sub(vf_load(s + i * ld), x.lse); }
+    vf_exp_each(p, none, n, LEAST_EXPONENT);
+    for (int i = 0; x.broken && i < n; i++) {
+        const vf score = vf_load(s + i * ld);
+        const vf least = vf_select(x.finite, vf_set1(LEAST_EXPONENT), vf_set1(-__FLT_MAX__));
+        none[i] = vf_lt(vf_select(x.finite, vf_sub(score, x.lse), score), least);
+        p[i] = vf_select(none[i], vf_zero(), p[i]);
     }
-    vf_store(s, x.drops ? vf_mul(p, z) : p);
+    vf kept[EXP_TOGETHER];
+    RAPTI_UNROLL(8) for (int i = 0; i < n; i++) {
+        kept[i] = x.drops ? vf_load(g->kept + at + i * ld) : p[i];
+    }
+    if (x.wants_ds) {
+        float *dp = g->dp + at;
+        RAPTI_UNROLL(8) for (int i = 0; i < n; i++) {
+            const vf d = vf_load(dp + i * ld);
+            const vf sum = vf_sub(x.drops ? vf_mul(d, kept[i]) : d, x.delta);
+            vf_store(dp + i * ld, vf_mul_or_zero(none[i], p[i], sum));
+        }
+    }
+    RAPTI_UNROLL(8) for (int i = 0; i < n; i++) {
+        vf_store(s + i * ld, x.drops ? vf_mul(p[i], kept[i]) : p[i]);
+    }
 }
 
-RAPTI_INLINE void gradient_keys(const rapti_gradient *g, const int wants_ds, const int drops) {
-    const gradient_lanes x = {vf_load(g->lse), wants_ds ? vf_load(g->delta) : vf_zero(), wants_ds,
-                              drops};
-    const int64_t ld = g->ld;
-    float *s = g->s + g->begin * ld;
-    float *dp = wants_ds ? g->dp + g->begin * ld : s;
-    const float *kept = drops ? g->kept + g->begin * ld : s;
-    for (int64_t k = g->end - g->begin; k > 0; k--) {
-        gradient_key(s, dp, kept, x);
-        s += ld;
-        dp += ld;
-        kept += ld;
+RAPTI_INLINE void gradient_block(const rapti_gradient *g, const gradient_lanes x) {
+    int64_t key = g->begin;
+    for (; key + EXP_TOGETHER <= g->end; key += EXP_TOGETHER) {
+        gradient_keys(g, key, EXP_TOGETHER, x);
+    }
+    for (; key < g->end; key++) { gradient_keys(g, key, 1, x); }
+}
+
+RAPTI_INLINE void gradient_lane_vector(const rapti_gradient *g, const int wants_ds,
+                                       const int drops) {
+    const vf lse = vf_load(g->lse), delta = wants_ds ? vf_load(g->delta) : vf_zero();
+    const vf sum = vf_add(lse, delta);
+    const vm finite = vf_eq(vf_sub(sum, sum), vf_zero());
+    if (vm_all(finite)) {
+        gradient_block(g, (gradient_lanes){lse, delta, finite, wants_ds, drops, 0});
+    } else {
+        gradient_block(g, (gradient_lanes){lse, delta, finite, wants_ds, drops, 1});
     }
 }
 
@@ -66,14 +92,14 @@ static void score_gradient(const rapti_gradient *g) {
     }
     if (g->kept) {
         if (g->dp) {
-            gradient_keys(g, 1, 1);
+            gradient_lane_vector(g, 1, 1);
         } else {
-            gradient_keys(g, 0, 1);
+            gradient_lane_vector(g, 0, 1);
         }
     } else if (g->dp) {
-        gradient_keys(g, 1, 0);
+        gradient_lane_vector(g, 1, 0);
     } else {
-        gradient_keys(g, 0, 0);
+        gradient_lane_vector(g, 0, 0);
     }
 }
 

@@ -54,8 +54,8 @@ typedef struct rapti_product {
 /* The running state of the online softmax, one number per query. */
 typedef struct rapti_softmax_state {
     float *max;     /* largest score so far, -inf at the start */
-    float *sum;     /* sum of exp(score - max), 0 at the start */
-    float *shift;   /* what the last block subtracted: max, or 0 where max is -inf */
+    float *sum;     /* sum of exp(score - shift), 0 at the start */
+    float *shift;   /* what is subtracted: near max (softmax.h), 0 at the start */
     float *rescale; /* factor that the last block put on everything before it */
 } rapti_softmax_state;
 
@@ -154,16 +154,21 @@ typedef struct rapti_kernels {
     void (*apply_bias)(const float *const *rows, int64_t stride, int64_t from, int64_t to, float *s,
                        int64_t ld);
 
-    /* One step of the online softmax on one lane vector of scores, in two halves, so that several
-     * vectors can be in flight. First: max over keys [begin, end) and those before; shift; rescale.
-     * A lane whose scores so far are all -inf keeps max -inf. */
-    void (*softmax_max)(const float *s, int64_t ld, int64_t begin, int64_t end,
-                        rapti_softmax_state state);
+    /* One step of the online softmax on one lane vector of scores, in two halves. First: max over
+     * keys [begin, end) and those before; shift, which moves only where max has left its
+     * neighbourhood (softmax.h); rescale. A lane whose scores so far are all -inf keeps max -inf.
+     * Returns 1 if a lane's shift moved. */
+    int (*softmax_max)(const float *s, int64_t ld, int64_t begin, int64_t end,
+                       rapti_softmax_state state);
     /* Second: S[key] = exp(S[key] - shift) for keys [begin, end), 0 for the other keys of
      * [from, to); sum = sum * rescale + their sum. */
     void (*softmax_exp)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                         rapti_softmax_state state);
-    /* The same with SLEEF's exponential; results below 2^-126 are 0 as well. */
+    /* Both at once, with the same bits, where no shift moves; else returns 0 with the scores
+     * spoilt and the state as it was. */
+    int (*softmax_try)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
+                       rapti_softmax_state state);
+    /* softmax_exp with SLEEF's exponential; results below 2^-126 are 0 as well. */
     void (*softmax_exp_any)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
                             int64_t to, rapti_softmax_state state);
 
@@ -176,7 +181,7 @@ typedef struct rapti_kernels {
                        float *s, int64_t ld);
 
     /* out[lane][c * stride] = o[lane * ld + c] * scale / sum[lane] (0 where sum is 0 and o finite),
-     * c < size, for the first `count` lanes; lse[lane] = max + ln(sum) for all lanes. Reads o up
+     * c < size, for the first `count` lanes; lse[lane] = shift + ln(sum) for all lanes. Reads o up
      * to a multiple of `lanes`. */
     void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
                         rapti_softmax_state state, float *const *out, int64_t stride, float *lse);
@@ -189,7 +194,8 @@ typedef struct rapti_kernels {
                           const float *factor, float *const *rows, int64_t stride);
 
     /* Keys [begin, end): P = exp(S - lse), or 0 if that is below 2^-100; dS = P * (Z * dP - delta),
-     * then P = P * Z. Both are 0 where S is -inf, and for the other keys of [from, to). */
+     * then P = P * Z. dS is 0 where P was 0 or, in lanes whose lse or delta is not finite, where S
+     * is -inf; both are 0 for the other keys of [from, to). */
     void (*score_gradient)(const rapti_gradient *g);
 
     /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of

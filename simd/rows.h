@@ -87,7 +87,7 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
     const vf sum = vf_load(state.sum);
     float inverse[VEC_LANES];
     vf_store(inverse, vf_select(vf_eq(sum, vf_zero()), vf_zero(), vf_div(vf_set1(scale), sum)));
-    vf_store(lse, vf_add(vf_load(state.max), vf_log(sum)));
+    vf_store(lse, vf_add(vf_load(state.shift), vf_log(sum)));
     for (int64_t i = 0; i < count; i++, o += ld) {
         const vf factor = vf_set1(inverse[i]);
         int64_t c = 0;

@@ -2,14 +2,22 @@
  * softmax.h: the online softmax of one lane vector: queries lie in the lanes, keys run down memory,
  * so maximum, exp and sum are plain vector operations and nothing is reduced across lanes.
  *
- *   m' = max(m, max_k S[k]);  P[k] = exp(S[k] - m');  rescale = exp(m - m');
- *   l' = l rescale + sum_k P[k]
+ *   P[k] = exp(S[k] - shift');  rescale = exp(shift - shift');  l' = l rescale + sum_k P[k]
  *
- * (Milakov and Gimelshein 2018). Every other key goes to a second sum; since the two are added at
- * the end, a row's bits do not depend on whether a range begins at an even or an odd key. */
+ * (Milakov and Gimelshein 2018, with the maximum m for shift.) Any shift near the maximum gives the
+ * same softmax: it starts at 0, and a lane's moves to the maximum only when that has left its
+ * neighbourhood. So most blocks know their shift before they know their maximum, and one pass does
+ * for both.
+ *
+ * Every other key goes to a second sum; since the two are added at the end, a row's bits do not
+ * depend on whether a range begins at an even or an odd key. */
 #include "common.h"
 #include "exp.h"
 #include "kernels.h"
+
+/* The neighbourhood. Sums stay below e^8 = 2981 per key, and a weight that exp makes 0 is below
+ * e^-79 of the largest. */
+static const float SLACK = 8.0f;
 
 /* eight maxima side by side: one alone would wait for itself at every key */
 RAPTI_INLINE vf block_max(const float *s, int64_t ld, int64_t begin, int64_t end, vf m) {
@@ -31,55 +39,117 @@ RAPTI_INLINE vf exp_flushed(vf x) {
     return vf_select(vf_lt(x, vf_set1(-87.3365402f)), vf_zero(), vf_exp(x));
 }
 
-RAPTI_INLINE vf weight(vf x, const int any) { return any ? exp_flushed(x) : vf_exp_nonpositive(x); }
+/* How the weights of a block are computed; all literal. */
+typedef struct weighing {
+    int any;    /* SLEEF's exponential */
+    int shifts; /* the shift is not 0 in every lane */
+    int tracks; /* the maximum is wanted */
+} weighing;
 
-/* P[k] in place of S[k]; returns the sum over the block. any: which exponential, literal. */
-RAPTI_INLINE vf block_exp(float *s, int64_t ld, int64_t begin, int64_t end, vf shift,
-                          const int any) {
-    vf even = vf_zero(), odd = vf_zero();
+/* The block's sum, its maximum (that of the keys before included), and what is subtracted. */
+typedef struct block_sums {
+    vf even, odd, max_even, max_odd, shift;
+} block_sums;
+
+/* P[k] in place of S[k] for n keys, n literal, the first of them an even one. */
+RAPTI_INLINE void weigh_keys(float *s, int64_t ld, const int n, const weighing how, block_sums *w) {
+    vf p[EXP_TOGETHER];
+    RAPTI_UNROLL(8) for (int i = 0; i < n; i++) { p[i] = vf_load(s + i * ld); }
+    if (how.tracks) {
+        RAPTI_UNROLL(8) for (int i = 0; i < n; i++) {
+            vf *max = i % 2 ? &w->max_odd : &w->max_even;
+            *max = vf_max(*max, p[i]);
+        }
+    }
+    if (how.shifts) {
+        RAPTI_UNROLL(8) for (int i = 0; i < n; i++) { p[i] = vf_sub(p[i], w->shift); }
+    }
+    if (how.any) {
+        RAPTI_UNROLL(8) for (int i = 0; i < n; i++) { p[i] = exp_flushed(p[i]); }
+    } else {
+        vm below[EXP_TOGETHER];
+        vf_exp_each(p, below, n, LEAST_NORMAL);
+    }
+    RAPTI_UNROLL(8) for (int i = 0; i < n; i++) {
+        vf *sum = i % 2 ? &w->odd : &w->even;
+        vf_store(s + i * ld, p[i]);
+        *sum = vf_add(*sum, p[i]);
+    }
+}
+
+RAPTI_INLINE vf weigh_block(float *s, int64_t ld, int64_t begin, int64_t end, vf shift, vf *max,
+                            const weighing how) {
+    block_sums w = {vf_zero(), vf_zero(), *max, *max, shift};
     int64_t k = begin;
-    for (; k + 2 <= end; k += 2) {
-        const vf p0 = weight(vf_sub(vf_load(s + k * ld), shift), any);
-        const vf p1 = weight(vf_sub(vf_load(s + (k + 1) * ld), shift), any);
-        vf_store(s + k * ld, p0);
-        vf_store(s + (k + 1) * ld, p1);
-        even = vf_add(even, p0);
-        odd = vf_add(odd, p1);
+    for (; k + EXP_TOGETHER <= end; k += EXP_TOGETHER) {
+        weigh_keys(s + k * ld, ld, EXP_TOGETHER, how, &w);
     }
-    if (k < end) {
-        const vf p = weight(vf_sub(vf_load(s + k * ld), shift), any);
-        vf_store(s + k * ld, p);
-        even = vf_add(even, p);
-    }
-    return vf_add(even, odd);
+    for (; k + 2 <= end; k += 2) { weigh_keys(s + k * ld, ld, 2, how, &w); }
+    if (k < end) { weigh_keys(s + k * ld, ld, 1, how, &w); }
+    *max = vf_max(w.max_even, w.max_odd);
+    return vf_add(w.even, w.odd);
 }
 
-static void softmax_max(const float *s, int64_t ld, int64_t begin, int64_t end,
-                        rapti_softmax_state state) {
-    const vf lowest = vf_set1(-__builtin_inff());
-    const vf old_max = vf_load(state.max);
-    const vf max = block_max(s, ld, begin, end, old_max);
-    /* a lane that saw nothing yet: subtract 0, since -inf - -inf would be NaN */
-    const vf shift = vf_select(vf_eq(max, lowest), vf_zero(), max);
-    vf_store(state.max, max);
-    vf_store(state.shift, shift);
-    vf_store(state.rescale, vf_exp_nonpositive(vf_sub(old_max, shift)));
-}
-
-RAPTI_INLINE void exp_step(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
-                           int64_t to, rapti_softmax_state state, const int any) {
-    const vf sum = block_exp(s, ld, begin, end, vf_load(state.shift), any);
-    vf_store(state.sum, vf_fma(vf_load(state.sum), vf_load(state.rescale), sum));
+static void clear_outside(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                          int64_t to) {
     for (int64_t k = from; k < begin; k++) { vf_store(s + k * ld, vf_zero()); }
     for (int64_t k = end; k < to; k++) { vf_store(s + k * ld, vf_zero()); }
 }
 
+/* The shift may stay: the maximum is not too far above it, nor, at the lane's first keys, below.
+ * Where nothing was seen yet the maximum is -inf and says nothing. False for NaN. */
+RAPTI_INLINE vm fits_above(vf max, vf shift) { return vf_lt(max, vf_add(shift, vf_set1(SLACK))); }
+
+RAPTI_INLINE vm fits_below(vf old_max, vf max, vf shift) {
+    const vf lowest = vf_set1(-__builtin_inff());
+    const vf first = vf_select(vf_eq(old_max, lowest), max, shift);
+    return vf_lt(vf_sub(shift, vf_set1(SLACK)), vf_select(vf_eq(max, lowest), shift, first));
+}
+
+static int softmax_max(const float *s, int64_t ld, int64_t begin, int64_t end,
+                       rapti_softmax_state state) {
+    const vf old_max = vf_load(state.max), old_shift = vf_load(state.shift);
+    const vf max = block_max(s, ld, begin, end, old_max);
+    const vm above = fits_above(max, old_shift), below = fits_below(old_max, max, old_shift);
+    const vf shift = vf_select(above, vf_select(below, old_shift, max), max);
+    /* nothing was seen before: there is nothing to rescale, and the factor could overflow */
+    const vf rescale = vf_select(vf_eq(old_max, vf_set1(-__builtin_inff())), vf_set1(1.0f),
+                                 vf_exp_nonpositive(vf_sub(old_shift, shift)));
+    vf_store(state.max, max);
+    vf_store(state.shift, shift);
+    vf_store(state.rescale, rescale);
+    return !vm_all(above) || !vm_all(below);
+}
+
+static int softmax_try(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
+                       rapti_softmax_state state) {
+    const vf old_max = vf_load(state.max), shift = vf_load(state.shift);
+    vf max = old_max;
+    const vf sum = vm_all(vf_eq(shift, vf_zero()))
+                       ? weigh_block(s, ld, begin, end, shift, &max, (weighing){0, 0, 1})
+                       : weigh_block(s, ld, begin, end, shift, &max, (weighing){0, 1, 1});
+    if (!vm_all(fits_above(max, shift)) || !vm_all(fits_below(old_max, max, shift))) { return 0; }
+    vf_store(state.max, max);
+    vf_store(state.sum, vf_add(vf_load(state.sum), sum));
+    vf_store(state.rescale, vf_set1(1.0f));
+    clear_outside(s, ld, from, begin, end, to);
+    return 1;
+}
+
+RAPTI_INLINE void exp_step(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                           int64_t to, rapti_softmax_state state, const weighing how) {
+    vf max = vf_zero();
+    const vf sum = weigh_block(s, ld, begin, end, vf_load(state.shift), &max, how);
+    vf_store(state.sum, vf_fma(vf_load(state.sum), vf_load(state.rescale), sum));
+    clear_outside(s, ld, from, begin, end, to);
+}
+
 static void softmax_exp(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                         rapti_softmax_state state) {
-    exp_step(s, ld, from, begin, end, to, state, 0);
+    exp_step(s, ld, from, begin, end, to, state, (weighing){0, 1, 0});
 }
 
 static void softmax_exp_any(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
                             int64_t to, rapti_softmax_state state) {
-    exp_step(s, ld, from, begin, end, to, state, 1);
+    exp_step(s, ld, from, begin, end, to, state, (weighing){1, 1, 0});
 }

@@ -17,6 +17,7 @@ enum { VEC_FUSED = 1 }; /* vf_fma rounds once */
 /* Register tiles, rows x vectors, for 1 to 4 vectors: 12 accumulators, 16 registers. */
 enum { TILE_ROWS_1 = 12, TILE_ROWS_2 = 6, TILE_ROWS_3 = 4, TILE_ROWS_4 = 3 };
 enum { TILE_GROUP_VECTORS = 2, TILE_COLUMN_VECTORS = 2, TILE_KEY_BLOCK = 128 };
+enum { EXP_TOGETHER = 2 }; /* vectors whose exponentials fit into the registers */
 
 typedef __m256 vf;
 typedef __m256i vi;
@@ -64,9 +65,11 @@ RAPTI_INLINE vw vw_mul(vw a, vw b) { return _mm256_mul_epu32(a, b); }
 RAPTI_INLINE vw vw_high(vw x) { return _mm256_srli_epi64(x, 32); }
 RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) { return _mm256_xor_si256(a, _mm256_xor_si256(b, c)); }
 
-/* 2^k where the low bits of x's representation hold k + 127 */
-RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(x), 23));
+/* y * 2^k, and 0 where m; the low bits of biased's representation hold k + 127 */
+RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
+    (void)k;
+    const __m256i power = _mm256_slli_epi32(_mm256_castps_si256(biased), 23);
+    return vf_mul_or_zero(m, y, _mm256_castsi256_ps(power));
 }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     const __m256i lanes = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));

@@ -17,6 +17,7 @@ enum { VEC_FUSED = 1 }; /* vf_fma rounds once */
 /* Register tiles, rows x vectors, for 1 to 4 vectors: 24 accumulators, 32 registers. */
 enum { TILE_ROWS_1 = 16, TILE_ROWS_2 = 12, TILE_ROWS_3 = 8, TILE_ROWS_4 = 6 };
 enum { TILE_GROUP_VECTORS = 3, TILE_COLUMN_VECTORS = 4, TILE_KEY_BLOCK = 128 };
+enum { EXP_TOGETHER = 4 }; /* vectors whose exponentials fit into the registers */
 
 typedef __m512 vf;
 typedef __m512i vi;
@@ -64,9 +65,10 @@ RAPTI_INLINE vw vw_mul(vw a, vw b) { return _mm512_mul_epu32(a, b); }
 RAPTI_INLINE vw vw_high(vw x) { return _mm512_srli_epi64(x, 32); }
 RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) { return _mm512_ternarylogic_epi32(a, b, c, 0x96); }
 
-/* 2^k where the low bits of x's representation hold k + 127 */
-RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(x), 23));
+/* y * 2^k, and 0 where m; the low bits of biased's representation hold k + 127 */
+RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
+    (void)biased;
+    return _mm512_maskz_scalef_ps((__mmask16)~m, y, k);
 }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)p);

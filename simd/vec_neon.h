@@ -30,6 +30,7 @@ enum { VEC_FUSED = 1 }; /* vf_fma rounds once */
  * 16 accumulators or more. */
 enum { TILE_ROWS_1 = 16, TILE_ROWS_2 = 10, TILE_ROWS_3 = 8, TILE_ROWS_4 = 6 };
 enum { TILE_GROUP_VECTORS = 4, TILE_COLUMN_VECTORS = 4, TILE_KEY_BLOCK = 128 };
+enum { EXP_TOGETHER = 4 }; /* vectors whose exponentials fit into the registers */
 
 typedef float32x4_t vf;
 typedef int32x4_t vi;
@@ -82,9 +83,11 @@ RAPTI_INLINE vw vw_mul(vw a, vw b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)
 RAPTI_INLINE vw vw_high(vw x) { return vshrq_n_u64(x, 32); }
 RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) { return veorq_u64(a, veorq_u64(b, c)); }
 
-/* 2^k where the low bits of x's representation hold k + 127 */
-RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
-    return vreinterpretq_f32_u32(vshlq_n_u32(vreinterpretq_u32_f32(x), 23));
+/* y * 2^k, and 0 where m; the low bits of biased's representation hold k + 127 */
+RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
+    (void)k;
+    const uint32x4_t power = vshlq_n_u32(vreinterpretq_u32_f32(biased), 23);
+    return vf_mul_or_zero(m, y, vreinterpretq_f32_u32(power));
 }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     uint32_t bytes;

@@ -15,6 +15,7 @@
 enum { VEC_LANES = 4 };
 enum { TILE_ROWS_1 = 8, TILE_ROWS_2 = 6, TILE_ROWS_3 = 4, TILE_ROWS_4 = 3 };
 enum { TILE_GROUP_VECTORS = 2, TILE_COLUMN_VECTORS = 2, TILE_KEY_BLOCK = 128 };
+enum { EXP_TOGETHER = 2 }; /* vectors whose exponentials fit into the registers */
 #endif
 
 enum { VEC_FUSED = 0 }; /* vf_fma rounds twice */
@@ -153,13 +154,14 @@ RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) {
     return a;
 }
 
-/* 2^k where the low bits of x's representation hold k + 127 */
-RAPTI_INLINE vf vf_pow2_from_bits(vf x) {
+/* y * 2^k, and 0 where m; the low bits of biased's representation hold k + 127 */
+RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
+    (void)k;
     uint32_t bits[VEC_LANES];
-    memcpy(bits, &x, sizeof x);
+    memcpy(bits, &biased, sizeof bits);
     EACH_LANE bits[lane] <<= 23;
-    memcpy(&x, bits, sizeof x);
-    return x;
+    memcpy(&biased, bits, sizeof bits);
+    return vf_mul_or_zero(m, y, biased);
 }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     vf r;

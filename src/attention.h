@@ -94,6 +94,7 @@ typedef struct rapti_plan {
     int64_t tile_keys;     /* keys of a score tile: a block, or all of them */
     int64_t head_tasks, tasks;
     int32_t threads;
+    int far;     /* the tensors are too large to be in cache already: tasks ask for them ahead */
     double cost; /* of all tasks */
     size_t task_bytes, thread_bytes, scratch_bytes;
 } rapti_plan;
@@ -104,12 +105,15 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
  * among as many heads as there are threads (attention_plan.c). */
 void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks);
 
+/* 1 if the task is the first of its head in that order. */
+int rapti_attention_opens_head(const rapti_problem *p, const rapti_plan *plan, int64_t task);
+
 /* First lane vector of group g; group g holds those up to the start of group g + 1. */
 int64_t rapti_attention_group_start(const rapti_plan *plan, int64_t g);
 
-/* Runs one task with plan->thread_bytes of scratch. */
+/* Runs one task of the list with plan->thread_bytes of scratch. */
 void rapti_attention_run_task(const rapti_problem *p, const rapti_plan *plan,
-                              const rapti_task *task, void *scratch);
+                              const rapti_task *tasks, int64_t index, void *scratch);
 
 /* Bytes of scratch that one thread needs, for a plan whose sizes are known. */
 size_t rapti_attention_thread_bytes(const rapti_problem *p, const rapti_plan *plan);

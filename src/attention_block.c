@@ -27,6 +27,8 @@ static void multiply_part(const rapti_task_state *s, const rapti_group *g, const
         .inner = k->size,
         .vectors = vectors,
         .prefetch = k->prefetch,
+        .stream = k->ahead.at,
+        .stream_bytes = k->ahead.bytes,
     };
     s->plan->kernels->product(&product);
 }
@@ -34,7 +36,7 @@ static void multiply_part(const rapti_task_state *s, const rapti_group *g, const
 /* Across a diagonal, keys are multiplied only with the lane vectors that see them: these are always
  * neighbours. Keys between two ends of ranges have the same ones. */
 static void multiply_limited(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
-                             const rapti_key_rows *k) {
+                             rapti_key_rows k) {
     const int64_t width = s->plan->kernels->lanes;
     for (int64_t key = b->from; key < b->to;) {
         int64_t first = g->vectors, past = 0, next = b->to;
@@ -48,7 +50,8 @@ static void multiply_limited(const rapti_task_state *s, const rapti_group *g, co
             if (r.end > key) { next = rapti_min(next, r.end); }
         }
         if (first < past) {
-            multiply_part(s, g, b, k, (rapti_range){key, next}, first, past - first);
+            multiply_part(s, g, b, &k, (rapti_range){key, next}, first, past - first);
+            k.ahead.bytes = 0; /* asked for once */
         }
         key = next;
     }
@@ -57,34 +60,53 @@ static void multiply_limited(const rapti_task_state *s, const rapti_group *g, co
 void rapti_attention_multiply_keys(const rapti_task_state *s, const rapti_group *g,
                                    const rapti_block *b, const rapti_key_rows *k) {
     if (rapti_attention_limited(g, b)) {
-        multiply_limited(s, g, b, k);
+        multiply_limited(s, g, b, *k);
     } else {
         multiply_part(s, g, b, k, (rapti_range){b->from, b->to}, 0, g->vectors);
     }
 }
 
-void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
-    const rapti_key_rows keys = {&s->p->k, s->p->dim, g->qt, s->scores,
-                                 g->started ? NULL : s->prefetch};
+void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
+                           rapti_ahead ahead) {
+    const rapti_key_rows keys = {.rows = &s->p->k,
+                                 .size = s->p->dim,
+                                 .lanes = g->qt,
+                                 .tile = s->scores,
+                                 .prefetch = g->started ? NULL : s->prefetch,
+                                 .ahead = ahead};
     rapti_attention_multiply_keys(s, g, b, &keys);
 }
 
-static void softmax_step(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
+/* One lane vector, whose keys [seen.begin, seen.end) are visible to some lane. The shift of the
+ * blocks before is tried first, unless shifts were moving lately: a try that fails costs the
+ * vector's scores. */
+static void softmax_vector(rapti_task_state *s, const rapti_group *g, const rapti_block *b,
+                           int64_t v, rapti_range seen) {
     const rapti_kernels *kernels = s->plan->kernels;
-    const int64_t width = kernels->lanes;
-    rapti_range seen[RAPTI_MAX_GROUP_VECTORS];
-    for (int64_t v = 0; v < g->vectors; v++) {
-        const int64_t lane = v * width;
-        seen[v] = rapti_attention_seen(g, b, lane, lane + width - 1);
-        rapti_attention_hide(s, g, b, lane, seen[v].begin, seen[v].end, s->scores);
-        kernels->softmax_max(s->scores + lane, g->lanes, seen[v].begin, seen[v].end,
-                             rapti_vector_state(g, lane));
+    const int64_t lane = v * kernels->lanes;
+    const rapti_softmax_state state = rapti_vector_state(g, lane);
+    float *scores = s->scores + lane;
+    rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
+    if (!s->moving) {
+        if (kernels->softmax_try(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state)) {
+            return;
+        }
+        const rapti_key_rows keys = {
+            .rows = &s->p->k, .size = s->p->dim, .lanes = g->qt, .tile = s->scores};
+        multiply_part(s, g, b, &keys, seen, v, 1);
+        rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
     }
+    s->moving = kernels->softmax_max(scores, g->lanes, seen.begin, seen.end, state);
+    kernels->softmax_exp(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state);
+}
+
+static void softmax_step(rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
+    const int64_t width = s->plan->kernels->lanes;
     for (int64_t v = 0; v < g->vectors; v++) {
         const int64_t lane = v * width;
-        kernels->softmax_exp(s->scores + lane, g->lanes, b->from, seen[v].begin, seen[v].end, b->to,
-                             rapti_vector_state(g, lane));
-        rapti_attention_drop(s, g, b, lane, seen[v].begin, seen[v].end, s->scores);
+        const rapti_range seen = rapti_attention_seen(g, b, lane, lane + width - 1);
+        softmax_vector(s, g, b, v, seen);
+        rapti_attention_drop(s, g, b, lane, seen.begin, seen.end, s->scores);
     }
 }
 
@@ -149,9 +171,9 @@ void rapti_attention_add_values(const rapti_task_state *s, rapti_group *g, const
     g->started = 1;
 }
 
-void rapti_attention_attend(const rapti_task_state *s, rapti_group *g, const rapti_block *b,
-                            int values_finite) {
-    rapti_attention_score(s, g, b);
+void rapti_attention_attend(rapti_task_state *s, rapti_group *g, const rapti_block *b,
+                            int values_finite, rapti_ahead ahead) {
+    rapti_attention_score(s, g, b, ahead);
     softmax_step(s, g, b);
     rapti_attention_add_values(s, g, b, values_finite);
 }

@@ -12,7 +12,7 @@ typedef struct forward_run {
 
 static void run_task(void *argument, int64_t task, int32_t thread) {
     const forward_run *run = argument;
-    rapti_attention_run_task(run->problem, &run->plan, &run->tasks[task],
+    rapti_attention_run_task(run->problem, &run->plan, run->tasks, task,
                              run->scratch + (size_t)thread * run->plan.thread_bytes);
 }
 

@@ -76,7 +76,7 @@ void rapti_attention_open_group(const rapti_task_state *s, rapti_group *g) {
     const int64_t width = s->plan->kernels->lanes;
     for (int64_t lane = 0; lane < g->lanes; lane++) {
         g->state.max[lane] = -INFINITY;
-        g->state.sum[lane] = 0.0f;
+        g->state.sum[lane] = g->state.shift[lane] = 0.0f;
     }
     for (int64_t lane = 0; lane < g->lanes; lane += width) {
         s->plan->kernels->gather_lanes(g->q_row + lane, s->p->q.stride[3], s->p->dim, s->p->scale,

@@ -11,6 +11,7 @@ enum {
     COST_CLASSES = 64     /* sorting tasks longest first, to within this many classes */
 };
 static const int64_t MOST_KEYS = INT64_C(1) << 40; /* whose scores a tile can hold */
+static const double NEAR_BYTES = 2e6;              /* about the second cache level of a core */
 static const double THREAD_COST = 400e3;           /* multiply-adds worth a thread of its own */
 static const double TASK_OVERHEAD = 2e3; /* opening and closing a group, in multiply-adds */
 
@@ -73,6 +74,13 @@ static int32_t choose_threads(const rapt_context *context, const rapti_plan *pla
     return threads < 2 ? 1 : (int32_t)threads;
 }
 
+/* The operands of a small call were probably just written. */
+static int is_far(const rapti_problem *p) {
+    const double rows =
+        (double)p->heads * (double)p->queries + (double)p->kv_heads * (double)p->keys;
+    return 4.0 * (double)p->batch * rows * (double)(p->dim + p->value_dim) > NEAR_BYTES;
+}
+
 /* As many groups share a task as leaves enough tasks for the threads. */
 static int32_t choose_task_groups(const rapt_context *context, const rapti_problem *p,
                                   const rapti_plan *plan) {
@@ -99,6 +107,7 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     plan->groups = divide_up(plan->vectors, kernels->group_vectors);
     plan->task_groups = choose_task_groups(context, p, plan);
     plan->head_tasks = divide_up(plan->groups, plan->task_groups);
+    plan->far = is_far(p);
     plan->cost = total_cost(p, plan);
     size_t all;
     if (p->materialised && p->keys > MOST_KEYS) {
@@ -188,10 +197,13 @@ static void sort_tasks(task_sort *s) {
 /* Longest first among as many heads as there are threads, then the next as many: a head's keys and
  * values stay in cache over its tasks, and the short tasks of the last heads even out the finish.
  * Where heads differ in cost or have one task only, longest first among all. */
-void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks) {
+static int64_t wave_heads(const rapti_problem *p, const rapti_plan *plan) {
     const int64_t heads = p->batch * p->kv_heads;
-    const int64_t wave =
-        distinct_items(p) > 1 || plan->head_tasks == 1 ? heads : (int64_t)plan->threads;
+    return distinct_items(p) > 1 || plan->head_tasks == 1 ? heads : (int64_t)plan->threads;
+}
+
+void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks) {
+    const int64_t heads = p->batch * p->kv_heads, wave = wave_heads(p, plan);
     for (int64_t first = 0; first < heads; first += wave) {
         task_sort sort = {.p = p,
                           .plan = plan,
@@ -200,4 +212,12 @@ void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, 
                           .tasks = tasks + first * plan->head_tasks};
         sort_tasks(&sort);
     }
+}
+
+/* Heads of a wave that cost the same take turns: the first of each come first of all. */
+int rapti_attention_opens_head(const rapti_problem *p, const rapti_plan *plan, int64_t task) {
+    const int64_t heads = p->batch * p->kv_heads, wave = wave_heads(p, plan);
+    const int64_t first = task / (wave * plan->head_tasks) * wave;
+    const int64_t size = first + wave < heads ? wave : heads - first;
+    return task - first * plan->head_tasks < size;
 }

@@ -20,13 +20,14 @@ int rapti_attention_values_finite(const rapti_task_state *s, const rapti_block *
     return s->plan->kernels->all_finite(b->v, b->v_row, b->to - b->from, s->plan->value_vectors);
 }
 
-/* As many rows as a task of few keys needs to find its queries in cache. */
-enum { PREFETCH_ROWS_PER_TILE = 6 };
+/* With every tile: as much as a task of few keys needs to find its queries in cache. */
+enum { PREFETCH_FLOATS_PER_TILE = 384 };
 
 /* During a group's first block: the next group's queries, and where its own output will go. */
 static void prefetch_groups(const rapti_task_state *s, const rapti_group *g,
                             const rapti_group *next) {
-    *s->prefetch = (rapti_prefetch){.per_tile = PREFETCH_ROWS_PER_TILE};
+    const int64_t floats = rapti_max(1, rapti_max(s->p->dim, s->p->value_dim));
+    *s->prefetch = (rapti_prefetch){.per_tile = rapti_max(1, PREFETCH_FLOATS_PER_TILE / floats)};
     if (next && !next->opened && s->p->q.stride[3] == 1) {
         s->prefetch->list[0] = (rapti_prefetch_rows){next->q_row, next->rows, 0, s->p->dim};
     }
@@ -45,27 +46,37 @@ static int cut_block(const rapti_block *whole, const rapti_group *g, rapti_block
     return part->from < part->to;
 }
 
-static void attend_block(const rapti_task_state *s, int64_t groups, rapti_block *whole) {
+/* Groups of the task that see some of the block. */
+static int64_t count_groups(const rapti_task_state *s, const rapti_block *whole) {
+    int64_t count = 0;
+    rapti_block b;
+    for (int64_t i = 0; i < s->group_count; i++) { count += cut_block(whole, &s->groups[i], &b); }
+    return count;
+}
+
+static void attend_block(rapti_task_state *s, rapti_block *whole) {
     int finite = -1; /* not looked yet: needed only where something is hidden */
+    int64_t left = count_groups(s, whole);
     rapti_attention_view_values(s, whole);
-    for (int64_t i = 0; i < groups; i++) {
+    for (int64_t i = 0; i < s->group_count; i++) {
         rapti_group *g = &s->groups[i];
         rapti_block b;
         if (!cut_block(whole, g, &b)) { continue; }
         if (!g->opened) {
             rapti_attention_open_group(s, g);
-            prefetch_groups(s, g, i + 1 < groups ? g + 1 : NULL);
+            if (s->plan->far) { prefetch_groups(s, g, i + 1 < s->group_count ? g + 1 : NULL); }
         }
         const int hides = rapti_attention_hides(s, g, &b);
         if (hides && finite < 0) { finite = rapti_attention_values_finite(s, whole); }
-        rapti_attention_attend(s, g, &b, !hides || finite);
+        const rapti_ahead ahead = rapti_attention_take_ahead(s, left--);
+        rapti_attention_attend(s, g, &b, !hides || finite, ahead);
     }
 }
 
 /* One block after the other, each by all groups while it is in cache. */
-static void attend_blocks(const rapti_task_state *s, int64_t groups) {
+static void attend_blocks(rapti_task_state *s) {
     int64_t begin = s->p->keys, end = 0;
-    for (int64_t i = 0; i < groups; i++) {
+    for (int64_t i = 0; i < s->group_count; i++) {
         begin = rapti_min(begin, s->groups[i].begin);
         end = rapti_max(end, s->groups[i].end);
     }
@@ -74,21 +85,29 @@ static void attend_blocks(const rapti_task_state *s, int64_t groups) {
         rapti_block b = {.start = start,
                          .from = rapti_max(begin - start, 0),
                          .to = rapti_min(end - start, size)};
-        attend_block(s, groups, &b);
+        rapti_attention_look_ahead(s, start + size, end);
+        attend_block(s, &b);
     }
 }
 
 void rapti_attention_run_task(const rapti_problem *p, const rapti_plan *plan,
-                              const rapti_task *task, void *scratch) {
-    rapti_task_state s = {.p = p, .plan = plan, .batch = task->batch, .kv_head = task->kv_head};
+                              const rapti_task *tasks, int64_t index, void *scratch) {
+    const rapti_task *task = &tasks[index];
+    rapti_task_state s = {.p = p,
+                          .plan = plan,
+                          .tasks = tasks,
+                          .task = index,
+                          .batch = task->batch,
+                          .kv_head = task->kv_head,
+                          .group_count =
+                              rapti_min(plan->task_groups, plan->groups - task->first_group)};
     rapti_attention_carve(&s, scratch);
-    const int64_t groups = rapti_min(plan->task_groups, plan->groups - task->first_group);
     *s.prefetch = (rapti_prefetch){0};
-    for (int64_t i = 0; i < groups; i++) {
+    for (int64_t i = 0; i < s.group_count; i++) {
         rapti_attention_place_group(&s, task->first_group + i, &s.groups[i]);
     }
-    if (!p->materialised) { attend_blocks(&s, groups); }
-    for (int64_t i = 0; i < groups; i++) {
+    if (!p->materialised) { attend_blocks(&s); }
+    for (int64_t i = 0; i < s.group_count; i++) {
         if (p->materialised) { rapti_attention_attend_whole(&s, &s.groups[i]); }
         rapti_attention_close_group(&s, &s.groups[i]);
     }

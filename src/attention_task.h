@@ -31,16 +31,29 @@ typedef struct rapti_group {
     int started;                  /* o holds something */
 } rapti_group;
 
+/* Memory that will be used soon (attention_ahead.c). */
+typedef struct rapti_ahead {
+    const char *at;
+    int64_t bytes; /* 0 = none */
+} rapti_ahead;
+
+enum { RAPTI_AHEAD = 3 }; /* keys, values, queries */
+
 typedef struct rapti_task_state {
     const rapti_problem *p;
     const rapti_plan *plan;
+    const rapti_task *tasks; /* the list, of which the state is about */
+    int64_t task;
     int64_t batch, kv_head;
     int64_t value_ld; /* value_dim in whole vectors: floats between rows of o and packed */
     float *scores;    /* [tile_keys][lanes] */
     float *seen;      /* [key_block][lanes]: -inf where hidden, for the careful product */
     float *packed;    /* [key_block][value_ld] */
     rapti_prefetch *prefetch;
-    rapti_group *groups;
+    int moving; /* a lane's shift moved in the last vector of scores whose maximum was looked at */
+    rapti_ahead ahead[RAPTI_AHEAD];
+    int64_t group_count;
+    rapti_group *groups; /* [group_count] */
 } rapti_task_state;
 
 /* The keys [start + from, start + to) of one block that a task or a group looks at. */
@@ -76,6 +89,12 @@ void rapti_attention_view_values(const rapti_task_state *s, rapti_block *b);
 /* 1 if the block holds no NaN or infinity in its values. */
 int rapti_attention_values_finite(const rapti_task_state *s, const rapti_block *b);
 
+/* Finds what is ahead, if the task's next block starts at `start` and its keys end at `end`. */
+void rapti_attention_look_ahead(rapti_task_state *s, int64_t start, int64_t end);
+
+/* A piece of it to ask for; `shares` pieces are wanted for what is left. */
+rapti_ahead rapti_attention_take_ahead(rapti_task_state *s, int64_t shares);
+
 /* ---- One group against one block (attention_block.c). s->scores is the block's tile. ---- */
 
 /* Rows of a tensor that has one per key, to be multiplied with a group's lanes:
@@ -86,6 +105,7 @@ typedef struct rapti_key_rows {
     const float *lanes;
     float *tile;
     rapti_prefetch *prefetch; /* null = none */
+    rapti_ahead ahead;        /* to ask for meanwhile */
 } rapti_key_rows;
 
 /* ... for the block's keys. Where limits hide a key from a whole lane vector, the tile is left as
@@ -93,8 +113,10 @@ typedef struct rapti_key_rows {
 void rapti_attention_multiply_keys(const rapti_task_state *s, const rapti_group *g,
                                    const rapti_block *b, const rapti_key_rows *k);
 
-/* Scores of the block's keys, with those hidden by limits unspecified. */
-void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, const rapti_block *b);
+/* Scores of the block's keys, with those hidden by limits unspecified. `ahead` is asked for
+ * meanwhile. */
+void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
+                           rapti_ahead ahead);
 
 /* Adds the values, weighted by the tile, to the group's output, after scaling that by
  * state.rescale. values_finite: no NaN or infinity in the values that the group's task sees of this
@@ -103,8 +125,8 @@ void rapti_attention_add_values(const rapti_task_state *s, rapti_group *g, const
                                 int values_finite);
 
 /* Takes the block's keys into the group's softmax and output. */
-void rapti_attention_attend(const rapti_task_state *s, rapti_group *g, const rapti_block *b,
-                            int values_finite);
+void rapti_attention_attend(rapti_task_state *s, rapti_group *g, const rapti_block *b,
+                            int values_finite, rapti_ahead ahead);
 
 /* All of the group's keys at once: the materialised path (attention_weights.c). */
 void rapti_attention_attend_whole(const rapti_task_state *s, rapti_group *g);

@@ -42,7 +42,7 @@ static void weight_rows(const rapti_task_state *s, const rapti_group *g, int64_t
 static void take_scores(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
     const rapti_kernels *kernels = s->plan->kernels;
     if (!s->p->scores_given) {
-        rapti_attention_score(s, g, b);
+        rapti_attention_score(s, g, b, (rapti_ahead){0});
         return;
     }
     for (int64_t lane = 0; lane < g->lanes; lane += kernels->lanes) {

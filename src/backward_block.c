@@ -143,11 +143,18 @@ static int run_group(rapti_back_state *s, rapti_back_group *g, const rapti_block
     clear_keys(s, g, b.to, rapti_min(b.to + reach, whole->to));
     if (b.from == b.to) { return 0; }
     if (!g->base.opened) { rapti_back_open_group(s, g); }
-    rapti_key_rows rows = {&f->k, f->dim, g->base.qt, s->weights + g->lane, rapti_back_prefetch(s)};
+    rapti_key_rows rows = {.rows = &f->k,
+                           .size = f->dim,
+                           .lanes = g->base.qt,
+                           .tile = s->weights + g->lane,
+                           .prefetch = rapti_back_prefetch(s)};
     rapti_attention_multiply_keys(&s->task, &g->base, &b, &rows);
     if (s->wants_ds) {
-        rows =
-            (rapti_key_rows){&f->v, f->value_dim, g->dot, s->ds + g->lane, rapti_back_prefetch(s)};
+        rows = (rapti_key_rows){.rows = &f->v,
+                                .size = f->value_dim,
+                                .lanes = g->dot,
+                                .tile = s->ds + g->lane,
+                                .prefetch = rapti_back_prefetch(s)};
         rapti_attention_multiply_keys(&s->task, &g->base, &b, &rows);
     }
     for (int64_t lane = 0; lane < g->base.lanes; lane += s->plan->cut.kernels->lanes) {

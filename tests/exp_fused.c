@@ -4,9 +4,8 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include <string.h>
 
-enum { VEC_LANES = 1, VEC_FUSED = 1 };
+enum { VEC_LANES = 1, VEC_FUSED = 1, EXP_TOGETHER = 1 };
 typedef float vf;
 typedef bool vm;
 
@@ -23,14 +22,10 @@ static vf vf_mul(vf a, vf b) { return a * b; }
 static vf vf_fma(vf a, vf b, vf c) { return fmaf(a, b, c); }
 static vf vf_fnma(vf a, vf b, vf c) { return fmaf(-a, b, c); }
 static vm vf_lt(vf a, vf b) { return a < b; }
-static vf vf_mul_or_zero(vm m, vf a, vf b) { return m ? 0.0f : a * b; }
 static vf vf_exp(vf x) { return expf(x); }
-static vf vf_pow2_from_bits(vf x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits <<= 23;
-    memcpy(&x, &bits, sizeof x);
-    return x;
+static vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
+    (void)biased;
+    return m ? 0.0f : y * exp2f(k);
 }
 
 #include "exp.h"

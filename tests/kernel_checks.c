@@ -21,7 +21,7 @@ const kernel_check kernel_checks[] = {
     {"hide_outside", check_hide_outside},
     {"apply_mask", check_apply_mask},
     {"apply_bias", check_apply_bias},
-    {"softmax_max, softmax_exp", check_softmax_step},
+    {"softmax_max, softmax_exp, softmax_try", check_softmax_step},
     {"softmax_max, softmax_exp_any", check_softmax_step_any},
     {"softmax, blocks in sequence", check_softmax_sequence},
     {"softmax, visible ranges", check_softmax_ranges},

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * kernel_checks_softmax.c: softmax_max with softmax_exp or softmax_exp_any, one step of the online
  * softmax: one block against double precision, blocks in sequence against the softmax of the whole,
- * and the bits that must not depend on the visible range. */
+ * and the bits that must not depend on the visible range; softmax_try against the two. */
 #include "kernel_checks.h"
 
 #include "kernel_tools.h"
@@ -25,7 +25,7 @@ static tile tile_take(int64_t keys, int64_t lanes, int64_t ld) {
     x.run.rescale = x.state.at + 3 * lanes;
     for (int64_t i = 0; i < lanes; i++) {
         x.run.max[i] = -INFINITY;
-        x.run.sum[i] = 0.0f;
+        x.run.sum[i] = x.run.shift[i] = 0.0f;
     }
     return x;
 }
@@ -33,12 +33,14 @@ static tile tile_take(int64_t keys, int64_t lanes, int64_t ld) {
 /* Which exponential a check is about. */
 typedef enum exponential { EXP_INLINE, EXP_ANY } exponential;
 
-/* One step: keys [begin, end) of those in [from, to), which begin at `s`. */
-static void softmax_step(const rapti_kernels *k, exponential which, const tile *x, float *s,
+/* One step: keys [begin, end) of those in [from, to), which begin at `s`. Returns whether a shift
+ * moved. */
+static bool softmax_step(const rapti_kernels *k, exponential which, const tile *x, float *s,
                          int64_t from, int64_t begin, int64_t end, int64_t to) {
-    k->softmax_max(s, x->s.ld, begin, end, x->run);
+    const bool moved = k->softmax_max(s, x->s.ld, begin, end, x->run) != 0;
     (which == EXP_ANY ? k->softmax_exp_any : k->softmax_exp)(s, x->s.ld, from, begin, end, to,
                                                              x->run);
+    return moved;
 }
 
 static void tile_return(tile *x) {
@@ -123,9 +125,15 @@ static float largest(const block_case *c, const float *s, float max, bool *broke
     return max;
 }
 
+/* Whether a shift may stay: within 8 of the maximum, but for a maximum that fell behind later. */
+static bool shift_fits(float shift, float old_max, float max) {
+    const bool first = old_max == -INFINITY && max > -INFINITY;
+    return max < shift + 8.0f && (!first || max > shift - 8.0f);
+}
+
 /* Sum: each of n weights is within 2 roundings, n + 2 additions and products follow. */
 static void compare_lane(tally *t, const block_case *c, int64_t lane, const plane *before,
-                         const tile *x, float old_max, float old_sum) {
+                         const tile *x, float old_max, float old_sum, float old_shift) {
     const float *s = before->at + lane, *p = x->s.at + lane;
     bool broken = false;
     const float max = largest(c, s, old_max, &broken);
@@ -134,8 +142,8 @@ static void compare_lane(tally *t, const block_case *c, int64_t lane, const plan
         if (!isnan(got_sum)) { block_fail(t, c, lane, "sum", (double)got_sum, NAN); }
         return;
     }
-    const float shift = max == -INFINITY ? 0.0f : max;
-    const double rescale = exp_shifted(old_max, shift);
+    const float shift = shift_fits(old_shift, old_max, max) ? old_shift : max;
+    const double rescale = old_max == -INFINITY ? 1.0 : exp_shifted(old_shift, shift);
     double sum = (double)old_sum * rescale;
     for (int64_t key = c->begin; key < c->end; key++) {
         const double want = exp_shifted(s[key * c->ld], shift);
@@ -158,26 +166,78 @@ static void compare_lane(tally *t, const block_case *c, int64_t lane, const plan
     }
 }
 
+/* A state that earlier blocks could have left. */
+static void start_state(const tile *x, int64_t lanes, uint64_t seed) {
+    rng r = rng_make(41, seed);
+    for (int64_t i = 0; i < lanes; i++) {
+        if (rng_chance(&r, 25)) { continue; }
+        x->run.max[i] = 30.0f * random_float(&r, 0);
+        x->run.shift[i] = x->run.max[i] + (float)rng_uniform(&r, -7.9, 7.9);
+        x->run.sum[i] = (float)rng_uniform(&r, 1.0, 500.0);
+    }
+}
+
+static void tile_copy(tile *to, const tile *from) {
+    memcpy(to->s.block.data, from->s.block.data, from->s.block.bytes);
+    memcpy(to->state.block.data, from->state.block.data, from->state.block.bytes);
+}
+
+static bool has_nan(const tile *x, int64_t lanes) {
+    for (int64_t i = 0; i < lanes; i++) {
+        if (isnan(x->run.sum[i])) { return true; }
+    }
+    return false;
+}
+
+/* What of a tile's lanes is not the same in both; keys [from, to) of their scores. In rows that are
+ * NaN, the rest is free. */
+static const char *tile_difference(const tile *a, const tile *b, int64_t lanes, int64_t from,
+                                   int64_t to) {
+    for (int64_t i = 0; i < lanes; i++) {
+        if (!same_float(a->run.sum[i], b->run.sum[i])) { return "sum"; }
+        if (isnan(a->run.sum[i])) { continue; }
+        if (a->run.max[i] != b->run.max[i]) { return "max"; }
+        if (!same_float(a->run.shift[i], b->run.shift[i])) { return "shift"; }
+        if (!same_float(a->run.rescale[i], b->run.rescale[i])) { return "rescale"; }
+        for (int64_t key = from; key < to; key++) {
+            const int64_t at = key * a->s.ld + i;
+            if (!same_float(a->s.at[at], b->s.at[at])) { return "weight"; }
+        }
+    }
+    return NULL;
+}
+
+/* softmax_try from the state `before` gives what the two halves gave, or refuses where a shift
+ * moved and leaves the state alone. */
+static void check_try(tally *t, const block_case *c, const tile *before, const tile *after,
+                      bool moved) {
+    const int64_t lanes = t->k->lanes;
+    tile x = tile_take(before->s.rows, lanes, c->ld);
+    tile_copy(&x, before);
+    plane_seal(&x.s);
+    const bool done =
+        t->k->softmax_try(x.s.at, c->ld, c->from, c->begin, c->end, c->to, x.run) != 0;
+    if (done == moved && !has_nan(after, lanes)) {
+        block_fail(t, c, -1, "softmax_try returns", done, !moved);
+    }
+    const char *difference = done ? tile_difference(&x, after, lanes, c->from, c->to)
+                                  : tile_difference(&x, before, lanes, 0, 0);
+    if (difference) { block_fail(t, c, -1, difference, 0.0, 0.0); }
+    if (!plane_kept(&x.s, c->from, c->to)) { block_fail(t, c, -1, "try outside", 0.0, 0.0); }
+    tile_return(&x);
+}
+
 static void run_block(tally *t, const block_case *c) {
     const int64_t lanes = t->k->lanes;
-    float old_max[RAPTI_MAX_LANES], old_sum[RAPTI_MAX_LANES];
-    tile x = tile_take(c->to + 2, lanes, c->ld);
-    plane before = plane_take(c->to + 2, lanes, c->ld);
-    rng r = rng_make(41, c->seed);
-    fill_scores(&x.s, lanes, c->seed);
-    memcpy(before.block.data, x.s.block.data, x.s.block.bytes);
-    for (int64_t i = 0; i < lanes; i++) {
-        if (c->started && !rng_chance(&r, 25)) {
-            x.run.max[i] = 30.0f * random_float(&r, 0);
-            x.run.sum[i] = (float)rng_uniform(&r, 1.0, 500.0);
-        }
-        old_max[i] = x.run.max[i];
-        old_sum[i] = x.run.sum[i];
-    }
+    tile before = tile_take(c->to + 2, lanes, c->ld), x = tile_take(c->to + 2, lanes, c->ld);
+    fill_scores(&before.s, lanes, c->seed);
+    if (c->started) { start_state(&before, lanes, c->seed); }
+    tile_copy(&x, &before);
     plane_seal(&x.s);
-    softmax_step(t->k, c->which, &x, x.s.at, c->from, c->begin, c->end, c->to);
+    const bool moved = softmax_step(t->k, c->which, &x, x.s.at, c->from, c->begin, c->end, c->to);
     for (int64_t i = 0; i < lanes; i++) {
-        compare_lane(t, c, i, &before, &x, old_max[i], old_sum[i]);
+        compare_lane(t, c, i, &before.s, &x, before.run.max[i], before.run.sum[i],
+                     before.run.shift[i]);
         for (int64_t key = c->from; key < c->to; key++) {
             const float p = x.s.at[key * c->ld + i];
             if (key >= c->begin && key < c->end) { continue; }
@@ -185,8 +245,9 @@ static void run_block(tally *t, const block_case *c) {
         }
     }
     if (!plane_kept(&x.s, c->from, c->to)) { block_fail(t, c, -1, "written outside", 0.0, 0.0); }
+    if (c->which == EXP_INLINE) { check_try(t, c, &before, &x, moved); }
     tile_return(&x);
-    plane_return(&before);
+    tile_return(&before);
 }
 
 static int check_step(tally t, exponential which) {
@@ -211,7 +272,7 @@ static int check_step(tally t, exponential which) {
 }
 
 int check_softmax_step(const rapti_kernels *k, FILE *log) {
-    return check_step((tally){k, "softmax_max, softmax_exp", log, 0}, EXP_INLINE);
+    return check_step((tally){k, "softmax_max, softmax_exp, softmax_try", log, 0}, EXP_INLINE);
 }
 
 int check_softmax_step_any(const rapti_kernels *k, FILE *log) {
@@ -222,7 +283,7 @@ int check_softmax_step_any(const rapti_kernels *k, FILE *log) {
 
 /* What the blocks made of a lane against the softmax of the whole in double precision. A weight is
  * off by 1 ulp, and 1.5 per later rescale; its exponent by one rounding of the distance to each
- * block's maximum, all of them within `reach`. */
+ * block's shift, all of them within `reach`. */
 static void compare_whole(tally *t, const tile *x, const float *scores, int64_t lane,
                           int64_t blocks, uint64_t seed) {
     const int64_t ld = x->s.ld, keys = x->s.rows;
@@ -232,21 +293,26 @@ static void compare_whole(tally *t, const tile *x, const float *scores, int64_t 
         if (s > max) { max = s; }
         if (s < lowest && s != -INFINITY) { lowest = s; }
     }
+    const double shift = (double)x->run.shift[lane];
     for (int64_t key = 0; key < keys && max > -INFINITY; key++) {
-        sum += exp((double)scores[key * ld + lane] - max);
+        sum += exp((double)scores[key * ld + lane] - shift);
     }
     const float got_max = x->run.max[lane], got_sum = x->run.sum[lane];
-    const double reach = max > -INFINITY ? fmin(max - lowest, 88.0) : 0.0;
+    const double reach = max > -INFINITY ? fmin(max - lowest + 16.0, 104.0) : 0.0;
     const double relative = ((double)blocks * (3.0 + reach) + (double)keys + 8.0) * UNIT_ROUNDOFF;
-    const bool good = (double)got_max == max && fabs((double)got_sum - sum) <= 2.0 * relative * sum;
+    const bool near = max == -INFINITY ? shift == 0.0 : fabs(max - shift) <= 8.0;
+    const bool good =
+        (double)got_max == max && near && fabs((double)got_sum - sum) <= 2.0 * relative * sum;
     if (!good) {
-        tally_fail(t, "seed %lld lane %lld: max %.9g sum %.9g, want %.9g %.9g", (long long)seed,
-                   (long long)lane, (double)got_max, (double)got_sum, max, sum);
+        tally_fail(t, "seed %lld lane %lld: max %.9g shift %.9g sum %.9g, want max %.9g sum %.9g",
+                   (long long)seed, (long long)lane, (double)got_max, shift, (double)got_sum, max,
+                   sum);
     }
     for (int64_t key = 0; key < keys && max > -INFINITY; key++) {
         const float got = x->s.at[key * ld + lane];
-        const double want = exp((double)scores[key * ld + lane] - max);
-        const double slack = (double)(blocks + 1) * 0x1p-126; /* weights that became 0 on the way */
+        const double want = exp((double)scores[key * ld + lane] - shift);
+        /* weights that became 0 on the way, each at most e^8 above what was subtracted */
+        const double slack = (double)(blocks + 1) * 2981.0 * 0x1p-126;
         if (fabs((double)got - want) <= 2.0 * relative * want + slack) { continue; }
         tally_fail(t, "seed %lld lane %lld: weight of key %lld %.9g, want %.9g", (long long)seed,
                    (long long)lane, (long long)key, (double)got, want);

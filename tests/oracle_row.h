@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/* A weight below 2^-126 may be 0 (with a margin of 2); covers products of two small errors. */
-#define ORACLE_TINY_WEIGHT 0x1p-125
+/* A weight below e^-79 may be 0 (with a margin of 2); covers products of two small errors. */
+#define ORACLE_TINY_WEIGHT 0x1p-113
 #define ORACLE_SECOND_ORDER 1.01
 
 /* All zero = empty; the arrays are kept from row to row. */

@@ -108,24 +108,6 @@ Test(contract, accuracy_in_numbers) {
     rapt_context_destroy(context);
 }
 
-/* Far below the maximum the weight is exactly 0; not yet at a distance of 87.3. */
-Test(contract, smallest_weight) {
-    rapt_context *context = plain_context(1, NULL);
-    float q = 1, k[2] = {0, -87.3f}, v[2] = {0, 1}, out = -1;
-    const rapt_tensor tq = rapt_tensor_4d(RAPT_F32, &q, 1, 1, 1, 1);
-    const rapt_tensor tk = rapt_tensor_4d(RAPT_F32, k, 1, 1, 2, 1);
-    const rapt_tensor tv = rapt_tensor_4d(RAPT_F32, v, 1, 1, 2, 1);
-    const rapt_tensor to = rapt_tensor_4d(RAPT_F32, &out, 1, 1, 1, 1);
-    const rapt_attention what = {0};
-    const rapt_attention_operands operands = {.q = &tq, .k = &tk, .v = &tv, .out = &to};
-    cr_assert_eq(rapt_attention_forward(context, &what, &operands), RAPT_OK);
-    cr_expect_leq(fabsf(out - expf(-87.3f)), 1e-5f * expf(-87.3f));
-    k[1] = -87.34f;
-    cr_assert_eq(rapt_attention_forward(context, &what, &operands), RAPT_OK);
-    cr_expect_eq(out, 0.0f);
-    rapt_context_destroy(context);
-}
-
 Test(contract, scores_that_data_make_minus_infinity) {
     rapt_context *context = plain_context(1, NULL);
     float q = 1, k[3] = {-INFINITY, 2, -INFINITY}, v[3] = {5, 7, 9}, out = -1, lse = -1;
