@@ -92,6 +92,11 @@ static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size,
         const vf factor = vf_set1(inverse[i]);
         int64_t c = 0;
         if (stride == 1) {
+            for (; c + 4 * VEC_LANES <= size; c += 4 * VEC_LANES) {
+                RAPTI_UNROLL(4) for (int v = 0; v < 4 * VEC_LANES; v += VEC_LANES) {
+                    vf_store(out[i] + c + v, vf_fma(vf_load(o + c + v), factor, vf_zero()));
+                }
+            }
             for (; c + VEC_LANES <= size; c += VEC_LANES) {
                 vf_store(out[i] + c, vf_fma(vf_load(o + c), factor, vf_zero()));
             }

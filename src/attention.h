@@ -70,8 +70,23 @@ rapt_status rapti_attention_run(rapt_context *context, const rapti_problem *prob
 /* Entry b of key_lengths, which may have one entry for all. */
 int64_t rapti_key_length(const rapt_tensor *key_lengths, int64_t b);
 
-/* For query index i of batch item b. Both ends grow with i. May be empty with begin > end. */
-rapti_range rapti_attention_range(const rapti_problem *p, int64_t b, int64_t i);
+/* What causal order, window and length leave to the queries of a batch item: query i sees the keys
+ * from max(0, i + begin) to i + end, those below `length`. */
+typedef struct rapti_limits {
+    int64_t begin, end, length;
+} rapti_limits;
+
+rapti_limits rapti_attention_limits(const rapti_problem *p, int64_t b);
+
+/* Both ends grow with i. May be empty with begin > end. */
+static inline rapti_range rapti_limited_range(rapti_limits l, int64_t i) {
+    const int64_t begin = i + l.begin, end = i + l.end < l.length ? i + l.end : l.length;
+    return (rapti_range){begin > 0 ? begin : 0, end > 0 ? end : 0};
+}
+
+static inline rapti_range rapti_attention_range(const rapti_problem *p, int64_t b, int64_t i) {
+    return rapti_limited_range(rapti_attention_limits(p, b), i);
+}
 
 /* One piece of work: groups of queries of one batch item that share one key/value head. */
 typedef struct rapti_task {

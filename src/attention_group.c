@@ -53,9 +53,10 @@ void rapti_attention_place_group(const rapti_task_state *s, int64_t index, rapti
     g->rows = rapti_min(g->lanes, s->plan->rows - g->first_row);
     g->opened = g->started = 0;
     const int64_t first_head = s->kv_head * p->heads_per_kv;
+    const rapti_limits limits = rapti_attention_limits(p, s->batch);
     rapti_row r = {first_head + g->first_row % p->heads_per_kv, g->first_row / p->heads_per_kv};
     for (int64_t lane = 0; lane < g->lanes; lane++) {
-        const rapti_range range = rapti_attention_range(p, s->batch, r.query);
+        const rapti_range range = rapti_limited_range(limits, r.query);
         g->row[lane] = r;
         g->q_row[lane] = (const float *)p->q.data + rapti_row_offset(p->q.stride, s->batch, r);
         g->out_row[lane] = (float *)p->out.data + rapti_row_offset(p->out.stride, s->batch, r);

@@ -8,18 +8,17 @@ int64_t rapti_key_length(const rapt_tensor *t, int64_t b) {
     return t->dtype == RAPT_I32 ? ((const int32_t *)t->data)[at] : ((const int64_t *)t->data)[at];
 }
 
-/* Sizes are below 2^62, so |position| is, too; window sides are compared with differences of such
- * numbers before anything is added to them. Nothing here overflows. */
-rapti_range rapti_attention_range(const rapti_problem *p, int64_t b, int64_t i) {
-    const int64_t position = i + p->position_shift;
-    rapti_range r = {0, p->key_lengths.data ? rapti_key_length(&p->key_lengths, b) : p->keys};
-    if (p->causal && position + 1 < r.end) { r.end = position + 1; }
-    if (p->window.on) {
-        if (p->window.left <= position) { r.begin = position + 1 - p->window.left; }
-        if (p->window.right < r.end - 1 - position) { r.end = position + p->window.right + 1; }
-    }
-    if (r.end < 0) { r.end = 0; }
-    return r;
+/* Sizes are below 2^62, so |position| is, too: a side that long leaves everything in, and nothing
+ * here or in rapti_limited_range overflows. */
+rapti_limits rapti_attention_limits(const rapti_problem *p, int64_t b) {
+    const int64_t all = INT64_C(1) << 62, next = p->position_shift + 1;
+    const rapt_window *w = &p->window;
+    rapti_limits l = {-all, all, p->keys};
+    if (p->key_lengths.data) { l.length = rapti_key_length(&p->key_lengths, b); }
+    if (w->on && w->left < all) { l.begin = next - w->left; }
+    if (w->on && w->right < all && next + w->right < all) { l.end = next + w->right; }
+    if (p->causal && next < l.end) { l.end = next; }
+    return l;
 }
 
 int64_t rapti_attention_visible(const rapti_problem *p) {
@@ -27,8 +26,9 @@ int64_t rapti_attention_visible(const rapti_problem *p) {
     const int same = !p->key_lengths.data || p->key_lengths.size[0] == 1;
     const int64_t items = same ? p->batch > 0 : p->batch;
     for (int64_t b = 0; b < items; b++) {
+        const rapti_limits limits = rapti_attention_limits(p, b);
         for (int64_t i = 0; i < p->queries; i++) {
-            const rapti_range r = rapti_attention_range(p, b, i);
+            const rapti_range r = rapti_limited_range(limits, i);
             if (r.end > r.begin && __builtin_add_overflow(pairs, r.end - r.begin, &pairs)) {
                 return INT64_MAX;
             }
