@@ -97,8 +97,16 @@ void bench_attention_destroy(void *attention) {
     free(c);
 }
 
-rapt_tensor bench_attention_part(const rapt_tensor *t, int64_t kv_heads, int part) {
-    const int64_t heads = t->size[1] / kv_heads;
+int bench_attention_parts(const bench_attention *c, double gflop) {
+    const double least_gflop = 0.6; /* about 4 ms */
+    const int heads = (int)c->problem.kv_heads;
+    int parts = heads;
+    while (parts > 1 && (heads % parts != 0 || gflop / parts < least_gflop)) { parts--; }
+    return parts;
+}
+
+rapt_tensor bench_attention_part(const rapt_tensor *t, int part, int parts) {
+    const int64_t heads = t->size[1] / parts;
     return t->size[1] > 1 ? rapt_tensor_slice(*t, 1, part * heads, heads) : *t;
 }
 

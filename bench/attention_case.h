@@ -43,8 +43,12 @@ int bench_problem_parse(const char *text, bench_problem *problem);
 bench_attention *bench_attention_create(const bench_problem *problem);
 void bench_attention_destroy(void *attention);
 
-/* The heads on axis 1 that go with one of `kv_heads` key/value heads; all of a broadcast tensor. */
-rapt_tensor bench_attention_part(const rapt_tensor *t, int64_t kv_heads, int part);
+/* Parts of a call that are timed in turn: key/value heads, a few at a time if one is short, as
+ * heads that follow one another are work of another kind than heads alone. */
+int bench_attention_parts(const bench_attention *c, double gflop);
+
+/* A part of the heads of an operand; operands that are broadcast over heads stay whole. */
+rapt_tensor bench_attention_part(const rapt_tensor *t, int part, int parts);
 
 /* What the form says of a query-key pair: 1 if visible; the bias; keep / (1 - p). */
 int bench_attention_visible(const bench_attention *c, int64_t b, int64_t h, int64_t i, int64_t j);

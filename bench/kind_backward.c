@@ -76,7 +76,8 @@ static rapt_status cost(const void *data, rapt_context *context, bench_cost *cos
     rapt_attention_info info = {0};
     const rapt_status status =
         rapt_attention_backward_info(context, &c->forward->what, &c->operands, &info);
-    *cost = (bench_cost){1e-9 * info.flops, info.threads, (int)c->forward->problem.kv_heads};
+    *cost = (bench_cost){1e-9 * info.flops, info.threads,
+                         bench_attention_parts(c->forward, 1e-9 * info.flops)};
     return status;
 }
 
@@ -89,7 +90,7 @@ static rapt_status run(void *data, rapt_context *context, int part, int parts) {
     rapt_tensor heads[COUNT];
     for (int n = 0; parts > 1 && n < COUNT; n++) {
         if (!*per_head[n]) { continue; }
-        heads[n] = bench_attention_part(*per_head[n], c->forward->problem.kv_heads, part);
+        heads[n] = bench_attention_part(*per_head[n], part, parts);
         *per_head[n] = &heads[n];
     }
     return rapt_attention_backward(context, &c->forward->what, &o);

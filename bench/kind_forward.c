@@ -13,23 +13,23 @@ static void *create(const char *rest) {
     return bench_problem_parse(rest, &p) ? bench_attention_create(&p) : NULL;
 }
 
-/* 2 * visible pairs * (D + Dv); key/value heads can be timed one at a time. */
+/* 2 * visible pairs * (D + Dv) */
 static rapt_status cost(const void *data, rapt_context *context, bench_cost *cost) {
     const bench_attention *c = data;
     rapt_attention_info info = {0};
     const rapt_status status = rapt_attention_forward_info(context, &c->what, &c->operands, &info);
-    *cost = (bench_cost){1e-9 * info.flops, info.threads, (int)c->problem.kv_heads};
+    *cost =
+        (bench_cost){1e-9 * info.flops, info.threads, bench_attention_parts(c, 1e-9 * info.flops)};
     return status;
 }
 
-static rapt_status run_part(const bench_attention *c, rapt_context *context, int part) {
-    const int64_t kv_heads = c->problem.kv_heads;
-    const rapt_tensor q = bench_attention_part(&c->q, kv_heads, part);
-    const rapt_tensor k = bench_attention_part(&c->k, kv_heads, part);
-    const rapt_tensor v = bench_attention_part(&c->v, kv_heads, part);
-    const rapt_tensor out = bench_attention_part(&c->out, kv_heads, part);
-    const rapt_tensor mask = bench_attention_part(&c->mask, kv_heads, part);
-    const rapt_tensor bias = bench_attention_part(&c->bias, kv_heads, part);
+static rapt_status run_part(const bench_attention *c, rapt_context *context, int part, int parts) {
+    const rapt_tensor q = bench_attention_part(&c->q, part, parts);
+    const rapt_tensor k = bench_attention_part(&c->k, part, parts);
+    const rapt_tensor v = bench_attention_part(&c->v, part, parts);
+    const rapt_tensor out = bench_attention_part(&c->out, part, parts);
+    const rapt_tensor mask = bench_attention_part(&c->mask, part, parts);
+    const rapt_tensor bias = bench_attention_part(&c->bias, part, parts);
     rapt_attention_operands operands = c->operands;
     operands.q = &q;
     operands.k = &k;
@@ -42,7 +42,7 @@ static rapt_status run_part(const bench_attention *c, rapt_context *context, int
 
 static rapt_status run(void *data, rapt_context *context, int part, int parts) {
     const bench_attention *c = data;
-    if (parts > 1) { return run_part(c, context, part); }
+    if (parts > 1) { return run_part(c, context, part, parts); }
     return rapt_attention_forward(context, &c->what, &c->operands);
 }
 

@@ -168,7 +168,11 @@ void rapti_attention_attend_whole(const rapti_task_state *s, rapti_group *g) {
         take_scores(&at, g, &b);
         find_max(&at, g, &b);
     }
-    for (int64_t lane = 0; lane < g->lanes; lane++) { g->state.rescale[lane] = 1.0f; }
+    for (int64_t lane = 0; lane < g->lanes; lane++) { /* the maximum of all keys is known */
+        const float max = g->state.max[lane];
+        g->state.shift[lane] = max == -INFINITY ? 0.0f : max;
+        g->state.rescale[lane] = 1.0f;
+    }
     for (int64_t start = first; start < end; start += size) {
         const rapti_task_state at = at_block(s, g, start);
         const rapti_block b = block_at(s, g, start);
