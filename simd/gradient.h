@@ -6,8 +6,8 @@
  *   dS[k] = P[k] (Z[k] dP[k] - delta)        one lane vector: queries in the lanes
  *   P[k]  = P[k] Z[k]                        Z: dropout's pattern, or 1
  *
- * Where P is 0, so is dS, whatever dP holds; but in lanes whose lse or delta is not finite only
- * where S is -inf: the rest of such a row is NaN.
+ * Where P is 0, so is dS, whatever dP holds. In lanes where lse + delta is not finite that holds
+ * only where S is -inf; what the formula makes of the rest of such a row is given out.
  *
  * S - lse is at most 0 but for rounding. The exponential for arguments <= 0 takes what little is
  * above: its error bound holds up to 88 (tests/exp_checks.c). */

@@ -164,8 +164,8 @@ typedef struct rapti_kernels {
      * [from, to); sum = sum * rescale + their sum. */
     void (*softmax_exp)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                         rapti_softmax_state state);
-    /* Both at once, with the same bits, where no shift moves; else returns 0 with the scores
-     * spoilt and the state as it was. */
+    /* Both at once, with the same bits, where no shift moves and no row is NaN; else returns 0 with
+     * the scores spoilt and the state as it was. */
     int (*softmax_try)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                        rapti_softmax_state state);
     /* softmax_exp with SLEEF's exponential; results below 2^-126 are 0 as well. */
@@ -194,7 +194,7 @@ typedef struct rapti_kernels {
                           const float *factor, float *const *rows, int64_t stride);
 
     /* Keys [begin, end): P = exp(S - lse), or 0 if that is below 2^-100; dS = P * (Z * dP - delta),
-     * then P = P * Z. dS is 0 where P was 0 or, in lanes whose lse or delta is not finite, where S
+     * then P = P * Z. dS is 0 where P was 0 or, in lanes whose lse + delta is not finite, where S
      * is -inf; both are 0 for the other keys of [from, to). */
     void (*score_gradient)(const rapti_gradient *g);
 

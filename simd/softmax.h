@@ -36,8 +36,11 @@ RAPTI_INLINE vf block_max(const float *s, int64_t ld, int64_t begin, int64_t end
 
 /* SLEEF's word, with the same zeros as the inline one: a denormal weight would be slow to use. */
 RAPTI_INLINE vf exp_flushed(vf x) {
-    return vf_select(vf_lt(x, vf_set1(-87.3365402f)), vf_zero(), vf_exp(x));
+    return vf_select(vf_lt(x, vf_set1(LEAST_NORMAL)), vf_zero(), vf_exp(x));
 }
+
+_Static_assert((int)EXP_TOGETHER % 2 == 0 && (int)EXP_TOGETHER <= 8,
+               "odd keys would become even ones, or more are unrolled than asked for");
 
 /* How the weights of a block are computed; all literal. */
 typedef struct weighing {
@@ -96,41 +99,45 @@ static void clear_outside(float *s, int64_t ld, int64_t from, int64_t begin, int
     for (int64_t k = end; k < to; k++) { vf_store(s + k * ld, vf_zero()); }
 }
 
-/* The shift may stay: the maximum is not too far above it, nor, at the lane's first keys, below.
- * Where nothing was seen yet the maximum is -inf and says nothing. False for NaN. */
-RAPTI_INLINE vm fits_above(vf max, vf shift) { return vf_lt(max, vf_add(shift, vf_set1(SLACK))); }
-
-RAPTI_INLINE vm fits_below(vf old_max, vf max, vf shift) {
-    const vf lowest = vf_set1(-__builtin_inff());
+/* The maximum where it has left the neighbourhood of the shift: above, or at the lane's first keys
+ * below; else the shift. While nothing was seen the maximum is -inf and says nothing. */
+RAPTI_INLINE vf next_shift(vf old_max, vf max, vf shift) {
+    const vf lowest = vf_set1(-__builtin_inff()), slack = vf_set1(SLACK);
+    const vf near = vf_select(vf_lt(max, vf_add(shift, slack)), shift, max);
     const vf first = vf_select(vf_eq(old_max, lowest), max, shift);
-    return vf_lt(vf_sub(shift, vf_set1(SLACK)), vf_select(vf_eq(max, lowest), shift, first));
+    const vf next = vf_select(vf_lt(first, vf_sub(shift, slack)), max, near);
+    return vf_select(vf_eq(max, lowest), shift, next);
 }
 
 static int softmax_max(const float *s, int64_t ld, int64_t begin, int64_t end,
                        rapti_softmax_state state) {
     const vf old_max = vf_load(state.max), old_shift = vf_load(state.shift);
     const vf max = block_max(s, ld, begin, end, old_max);
-    const vm above = fits_above(max, old_shift), below = fits_below(old_max, max, old_shift);
-    const vf shift = vf_select(above, vf_select(below, old_shift, max), max);
+    const vf shift = next_shift(old_max, max, old_shift);
     /* nothing was seen before: there is nothing to rescale, and the factor could overflow */
     const vf rescale = vf_select(vf_eq(old_max, vf_set1(-__builtin_inff())), vf_set1(1.0f),
                                  vf_exp_nonpositive(vf_sub(old_shift, shift)));
     vf_store(state.max, max);
     vf_store(state.shift, shift);
     vf_store(state.rescale, rescale);
-    return !vm_all(above) || !vm_all(below);
+    return !vm_all(vf_eq(shift, old_shift));
 }
 
+/* A sum of NaN is refused as well: the maximum may have lost sight of the NaN, and the bits of a
+ * row that is NaN shall be those of the two halves. */
 static int softmax_try(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                        rapti_softmax_state state) {
     const vf old_max = vf_load(state.max), shift = vf_load(state.shift);
     vf max = old_max;
-    const vf sum = vm_all(vf_eq(shift, vf_zero()))
-                       ? weigh_block(s, ld, begin, end, shift, &max, (weighing){0, 0, 1})
-                       : weigh_block(s, ld, begin, end, shift, &max, (weighing){0, 1, 1});
-    if (!vm_all(fits_above(max, shift)) || !vm_all(fits_below(old_max, max, shift))) { return 0; }
+    const vf block = vm_all(vf_eq(shift, vf_zero()))
+                         ? weigh_block(s, ld, begin, end, shift, &max, (weighing){0, 0, 1})
+                         : weigh_block(s, ld, begin, end, shift, &max, (weighing){0, 1, 1});
+    const vf sum = vf_add(vf_load(state.sum), block);
+    if (!vm_all(vf_eq(next_shift(old_max, max, shift), shift)) || !vm_all(vf_eq(sum, sum))) {
+        return 0;
+    }
     vf_store(state.max, max);
-    vf_store(state.sum, vf_add(vf_load(state.sum), sum));
+    vf_store(state.sum, sum);
     vf_store(state.rescale, vf_set1(1.0f));
     clear_outside(s, ld, from, begin, end, to);
     return 1;

@@ -120,8 +120,9 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
  * among as many heads as there are threads (attention_plan.c). */
 void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks);
 
-/* 1 if the task is the first of its head in that order. */
-int rapti_attention_opens_head(const rapti_problem *p, const rapti_plan *plan, int64_t task);
+/* 1 if no task before it in that order has brought its keys and values near: the first task of each
+ * head; any task where heads differ in cost and take turns. */
+int rapti_attention_keys_far(const rapti_problem *p, const rapti_plan *plan, int64_t task);
 
 /* First lane vector of group g; group g holds those up to the start of group g + 1. */
 int64_t rapti_attention_group_start(const rapti_plan *plan, int64_t g);

@@ -2,8 +2,8 @@
  * attention_ahead.c: what will be used soon. The first task of a head finds its keys and values in
  * no cache nearby: while it works on a block it asks for the next one, and a task's last block asks
  * for the first one of a head that comes next, and for the queries that the next task begins with.
- * A head's other tasks find keys and values where the first left them, and asking again would cost
- * them a hundredth of their time. */
+ * A head's other tasks find most of their keys and values where the first left them, and asking
+ * again would cost them a hundredth of their time. */
 #include "attention_task.h"
 
 /* Rows [from, to) of a tensor [batch, head, row, column]; nothing if they do not follow one
@@ -16,17 +16,18 @@ static rapti_ahead rows_of(const rapt_tensor *t, int64_t batch, int64_t head, in
     return (rapti_ahead){(const char *)row, (to - from) * t->size[3] * (int64_t)sizeof(float)};
 }
 
-/* The block of keys from `start` on, cut at `end`, of the head of `task`. */
+/* The rest of the block of keys that holds `start`, cut at `end`, of the head of `task`. */
 static void look_at_keys(rapti_task_state *s, const rapti_task *task, int64_t start, int64_t end) {
-    const int64_t past = rapti_min(start + s->plan->kernels->key_block, end);
-    s->ahead[0] = rows_of(&s->p->k, task->batch, task->kv_head, start, past);
-    s->ahead[1] = rows_of(&s->p->v, task->batch, task->kv_head, start, past);
+    const int64_t size = s->plan->kernels->key_block;
+    const int64_t past = rapti_min(start / size * size + size, end);
+    s->ahead[1] = rows_of(&s->p->k, task->batch, task->kv_head, start, past);
+    s->ahead[2] = rows_of(&s->p->v, task->batch, task->kv_head, start, past);
 }
 
 /* The first group's queries of the first of the heads that share keys and values. */
 static void look_at_queries(rapti_task_state *s, const rapti_task *task, int64_t first_query) {
     const int64_t count = (s->plan->group_lanes + s->p->heads_per_kv - 1) / s->p->heads_per_kv;
-    s->ahead[2] = rows_of(&s->p->q, task->batch, task->kv_head * s->p->heads_per_kv, first_query,
+    s->ahead[0] = rows_of(&s->p->q, task->batch, task->kv_head * s->p->heads_per_kv, first_query,
                           rapti_min(first_query + count, s->p->queries));
 }
 
@@ -37,9 +38,9 @@ static void look_at_task(rapti_task_state *s, int64_t index) {
         rapti_attention_group_start(s->plan, task->first_group) * s->plan->kernels->lanes;
     const int64_t query = row / p->heads_per_kv;
     look_at_queries(s, task, query);
-    if (rapti_attention_opens_head(p, s->plan, index)) {
+    if (rapti_attention_keys_far(p, s->plan, index)) {
         const rapti_range seen = rapti_attention_range(p, task->batch, query);
-        look_at_keys(s, task, rapti_min(seen.begin, p->keys), p->keys);
+        look_at_keys(s, task, seen.begin, seen.end);
     }
 }
 
@@ -49,7 +50,7 @@ void rapti_attention_look_ahead(rapti_task_state *s, int64_t start, int64_t end)
     if (!s->plan->far) { return; }
     if (start >= end) {
         if (next < s->plan->tasks) { look_at_task(s, next); }
-    } else if (rapti_attention_opens_head(s->p, s->plan, s->task)) {
+    } else if (rapti_attention_keys_far(s->p, s->plan, s->task)) {
         look_at_keys(s, &s->tasks[s->task], start, end);
     }
 }

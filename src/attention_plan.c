@@ -194,14 +194,15 @@ static void sort_tasks(task_sort *s) {
     visit_tasks(s, place);
 }
 
-/* Longest first among as many heads as there are threads, then the next as many: a head's keys and
- * values stay in cache over its tasks, and the short tasks of the last heads even out the finish.
- * Where heads differ in cost or have one task only, longest first among all. */
+/* Heads whose tasks are sorted together. */
 static int64_t wave_heads(const rapti_problem *p, const rapti_plan *plan) {
     const int64_t heads = p->batch * p->kv_heads;
     return distinct_items(p) > 1 || plan->head_tasks == 1 ? heads : (int64_t)plan->threads;
 }
 
+/* Longest first among as many heads as there are threads, then the next as many: a head's keys and
+ * values stay in cache over its tasks, and the short tasks of the last heads even out the finish.
+ * Where heads differ in cost or have one task only, longest first among all. */
 void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, rapti_task *tasks) {
     const int64_t heads = p->batch * p->kv_heads, wave = wave_heads(p, plan);
     for (int64_t first = 0; first < heads; first += wave) {
@@ -215,9 +216,9 @@ void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, 
 }
 
 /* Heads of a wave that cost the same take turns: the first of each come first of all. */
-int rapti_attention_opens_head(const rapti_problem *p, const rapti_plan *plan, int64_t task) {
+int rapti_attention_keys_far(const rapti_problem *p, const rapti_plan *plan, int64_t task) {
     const int64_t heads = p->batch * p->kv_heads, wave = wave_heads(p, plan);
     const int64_t first = task / (wave * plan->head_tasks) * wave;
     const int64_t size = first + wave < heads ? wave : heads - first;
-    return task - first * plan->head_tasks < size;
+    return distinct_items(p) > 1 || task - first * plan->head_tasks < size;
 }

@@ -47,10 +47,12 @@ static int cut_block(const rapti_block *whole, const rapti_group *g, rapti_block
 }
 
 /* Groups of the task that see some of the block. */
-static int64_t count_groups(const rapti_task_state *s, const rapti_block *whole) {
+static int64_t count_groups(const rapti_task_state *s, const rapti_block *b) {
     int64_t count = 0;
-    rapti_block b;
-    for (int64_t i = 0; i < s->group_count; i++) { count += cut_block(whole, &s->groups[i], &b); }
+    for (int64_t i = 0; i < s->group_count; i++) {
+        const rapti_group *g = &s->groups[i];
+        count += g->begin < b->start + b->to && b->start + b->from < g->end && g->begin < g->end;
+    }
     return count;
 }
 

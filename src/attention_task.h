@@ -37,7 +37,7 @@ typedef struct rapti_ahead {
     int64_t bytes; /* 0 = none */
 } rapti_ahead;
 
-enum { RAPTI_AHEAD = 3 }; /* keys, values, queries */
+enum { RAPTI_AHEAD = 3 }; /* queries, keys, values */
 
 typedef struct rapti_task_state {
     const rapti_problem *p;
@@ -50,7 +50,7 @@ typedef struct rapti_task_state {
     float *seen;      /* [key_block][lanes]: -inf where hidden, for the careful product */
     float *packed;    /* [key_block][value_ld] */
     rapti_prefetch *prefetch;
-    int moving; /* a lane's shift moved in the last vector of scores whose maximum was looked at */
+    int moving; /* a shift moved in the last lane vector that took two passes */
     rapti_ahead ahead[RAPTI_AHEAD];
     int64_t group_count;
     rapti_group *groups; /* [group_count] */
@@ -92,7 +92,8 @@ int rapti_attention_values_finite(const rapti_task_state *s, const rapti_block *
 /* Finds what is ahead, if the task's next block starts at `start` and its keys end at `end`. */
 void rapti_attention_look_ahead(rapti_task_state *s, int64_t start, int64_t end);
 
-/* A piece of it to ask for; `shares` pieces are wanted for what is left. */
+/* A piece of it to ask for, for each of `shares` products. A piece is of one tensor, so where
+ * products are few the end is not asked for. */
 rapti_ahead rapti_attention_take_ahead(rapti_task_state *s, int64_t shares);
 
 /* ---- One group against one block (attention_block.c). s->scores is the block's tile. ---- */

@@ -128,7 +128,7 @@ static float largest(const block_case *c, const float *s, float max, bool *broke
 /* Whether a shift may stay: within 8 of the maximum, but for a maximum that fell behind later. */
 static bool shift_fits(float shift, float old_max, float max) {
     const bool first = old_max == -INFINITY && max > -INFINITY;
-    return max < shift + 8.0f && (!first || max > shift - 8.0f);
+    return max < shift + 8.0f && (!first || max >= shift - 8.0f);
 }
 
 /* Sum: each of n weights is within 2 roundings, n + 2 additions and products follow. */
@@ -189,13 +189,11 @@ static bool has_nan(const tile *x, int64_t lanes) {
     return false;
 }
 
-/* What of a tile's lanes is not the same in both; keys [from, to) of their scores. In rows that are
- * NaN, the rest is free. */
+/* What of a tile's lanes is not the same in both; keys [from, to) of their scores. */
 static const char *tile_difference(const tile *a, const tile *b, int64_t lanes, int64_t from,
                                    int64_t to) {
     for (int64_t i = 0; i < lanes; i++) {
         if (!same_float(a->run.sum[i], b->run.sum[i])) { return "sum"; }
-        if (isnan(a->run.sum[i])) { continue; }
         if (a->run.max[i] != b->run.max[i]) { return "max"; }
         if (!same_float(a->run.shift[i], b->run.shift[i])) { return "shift"; }
         if (!same_float(a->run.rescale[i], b->run.rescale[i])) { return "rescale"; }
@@ -217,7 +215,7 @@ static void check_try(tally *t, const block_case *c, const tile *before, const t
     plane_seal(&x.s);
     const bool done =
         t->k->softmax_try(x.s.at, c->ld, c->from, c->begin, c->end, c->to, x.run) != 0;
-    if (done == moved && !has_nan(after, lanes)) {
+    if (done != (!moved && !has_nan(after, lanes))) {
         block_fail(t, c, -1, "softmax_try returns", done, !moved);
     }
     const char *difference = done ? tile_difference(&x, after, lanes, c->from, c->to)

@@ -3,18 +3,19 @@
  *
  * Bounds, with u = 2^-24 and n visible keys; sums may run in any order.
  *
- *   exponent  w = exp(s - m). The subtraction adds u |s - m|, in one step or, with a running
- *             maximum, in several that add up to the same; exp adds 1 ulp = 2u at most:
- *             w' = w exp(e), |e| <= ds + u |s - m| + 2u
- *   rescale   each time the maximum moves, sums are multiplied by a factor that is an exp (2u) and
- *             rounded (u). It moves at most once per block of keys with a visible key.
+ *   exponent  w = exp(s - c), where c is within r of m: 0 (r = 0: nothing is rounded) while scores
+ *             are within 8 of 0, else within 8 of m. The subtraction adds u |s - c|, in one step
+ *             or, where c moves, in several that add up to the same; exp adds 1 ulp = 2u at most:
+ *             w' = w exp(e), |e| <= ds + u (|s - m| + r) + 2u
+ *   rescale   each time c moves, sums are multiplied by a factor that is an exp (2u) and rounded
+ *             (u). It moves at most once per block of keys with a visible key.
  *   sum       of n terms: n u sum|terms|; the division by it adds 2u:
  *             k = n + RESCALE_ROUNDINGS * moves + SUM_EXTRA roundings
  *   lse       ln(1 + sum_j p_j (exp(e_j) - 1)), and never more than max_j e_j;
- *             + k u + LSE_ROUNDINGS u (|m| + |ln l|)
+ *             + k u + LSE_ROUNDINGS u (|m| + |ln l| + 2 r)
  *             (for e < 1, exp(e) - 1 < e (1 + e) serves)
  *   weight    p' = p exp(e_j) / (1 + d), |d| <= sum_j p_j (exp(e_j) - 1), and never further than
- *             exp(e_j + max e) times p; + k u p; one below 2^-126 may be 0
+ *             exp(e_j + max e) times p; + k u p; one below e^-79 may be 0
  * Products of two of these errors are covered by ORACLE_SECOND_ORDER. */
 #include "oracle_row.h"
 
@@ -25,7 +26,8 @@
 #include <stdlib.h>
 
 enum { RESCALE_ROUNDINGS = 3, SUM_EXTRA = 3, LSE_ROUNDINGS = 3, DROPOUT_ROUNDINGS = 2 };
-enum { LEAST_KEY_BLOCK = 7 }; /* no instruction set's key block is smaller */
+static const double STEADY = 7.9, REACH = 8.0; /* r is 0 while scores stay within the first */
+enum { LEAST_KEY_BLOCK = 7 };                  /* no instruction set's key block is smaller */
 
 static void reserve(oracle_row *r, int64_t keys) {
     if (keys <= r->capacity && r->key) return;
@@ -48,6 +50,7 @@ static void find_keys(oracle_row *r, const oracle_source *s) {
     const bool drops = oracle_drops(s->what);
     r->n = r->within = 0;
     r->m = -INFINITY;
+    r->reach = 0.0;
     r->drop_k = drops ? DROPOUT_ROUNDINGS : 0;
     for (int64_t j = 0; j < s->ops->k->size[2]; j++) {
         r->within += oracle_within(s->what, s->ops, r->b, r->i, j);
@@ -60,6 +63,7 @@ static void find_keys(oracle_row *r, const oracle_source *s) {
                    : oracle_kept(s->what, s->ops->keep, s->ops->q->size[1], r->b, r->h, r->i, j);
         r->n++;
         if (score > r->m) r->m = score;
+        if (fabs(score) > STEADY) r->reach = REACH;
     }
 }
 
@@ -69,7 +73,7 @@ static void find_weights(oracle_row *r, int64_t keys) {
     for (int64_t n = 0; n < r->n; n++) r->l += r->p[n] = exp(r->score[n] - shift);
     for (int64_t n = 0; n < r->n; n++) {
         const double x = r->score[n] - shift;
-        const double e = r->error[n] + ORACLE_U * fabs(x) + 2 * ORACLE_U;
+        const double e = r->error[n] + ORACLE_U * (fabs(x) + r->reach) + 2 * ORACLE_U;
         r->slip[n] = 0.0;
         if (r->l == 0.0) continue; /* scores of -inf only: weights of exactly 0 */
         r->p[n] /= r->l;
@@ -98,7 +102,8 @@ double oracle_row_lse(const oracle_row *r, double *tol) {
     if (r->l == 0.0) return -INFINITY;
     const double ln_l = log(r->l), drift = fmin(log1p(r->spread), r->widest);
     *tol = ORACLE_SECOND_ORDER *
-           (drift + r->k * ORACLE_U + LSE_ROUNDINGS * ORACLE_U * (fabs(r->m) + fabs(ln_l)));
+           (drift + r->k * ORACLE_U +
+            LSE_ROUNDINGS * ORACLE_U * (fabs(r->m) + fabs(ln_l) + 2.0 * r->reach));
     return r->m + ln_l;
 }
 
@@ -106,7 +111,8 @@ double oracle_row_weight(const oracle_row *r, int64_t n, double *tol) {
     const double p = r->p[n];
     *tol = 0.0;
     if (r->score[n] == -INFINITY) return 0.0; /* in a row with a NaN, too */
-    const double x = r->score[n] - r->m, e = r->error[n] + ORACLE_U * fabs(x) + 2 * ORACLE_U;
+    const double x = r->score[n] - r->m,
+                 e = r->error[n] + ORACLE_U * (fabs(x) + r->reach) + 2 * ORACLE_U;
     double drift = fmin(1.0, p * expm1(fmin(e + r->widest, 700.0)));
     if (r->spread < 0.5) drift = fmin(drift, (r->slip[n] + p * r->spread) / (1.0 - r->spread));
     *tol = ORACLE_SECOND_ORDER * (drift + r->k * ORACLE_U * p) + ORACLE_TINY_WEIGHT;

@@ -20,6 +20,7 @@ typedef struct oracle_row {
     double spread;  /* sum_n p_n (exp(e_n) - 1), e_n the bound of the exponent's error */
     double widest;  /* max_n e_n */
     double k;       /* roundings of each sum over keys */
+    double reach;   /* how far from m what is subtracted may be, where it is not 0 */
     double drop_k;  /* roundings that dropout adds */
 
     /* One entry per visible key: its index, score and bound, weight before dropout, p (exp(e) - 1),

@@ -2,7 +2,6 @@
  * What the fused softmax subtracts from scores follows the maximum only as far as it must
  * (simd/softmax.h): scores of every size and drift, and rows that differ in it side by side. */
 #include "plain.h"
-#include "rng.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -41,26 +40,26 @@ Test(shift, smallest_weight) {
 
 /* Scores that rise or fall over many blocks: what is subtracted follows the maximum up. */
 Test(shift, scores_that_drift) {
-    enum { KEYS = 900 };
+    enum { COUNT = 900 };
     static const float steps[] = {0.01f, 0.05f, 0.3f, 2, 400, -0.01f, -0.05f, -0.3f, -2, -400};
     static const float starts[] = {0, 20, -600};
     rapt_context *context = plain_context(1, NULL);
-    float k[KEYS], v[KEYS];
+    float k[COUNT], v[COUNT];
     for (int n = 0; n < 30; n++) {
         double sum = 0, top = 0, total = 0;
-        for (int j = 0; j < KEYS; j++) {
+        for (int j = 0; j < COUNT; j++) {
             k[j] = starts[n / 10] + steps[n % 10] * (float)j;
             v[j] = (float)(j % 7) - 2.5f;
         }
-        const double max = (double)(k[0] > k[KEYS - 1] ? k[0] : k[KEYS - 1]);
-        for (int j = 0; j < KEYS; j++) {
+        const double max = (double)(k[0] > k[COUNT - 1] ? k[0] : k[COUNT - 1]);
+        for (int j = 0; j < COUNT; j++) {
             const double p = exp((double)k[j] - max);
             sum += p;
             top += p * (double)v[j];
             total += p * fabs((double)v[j]);
         }
         float out = -1, lse = -1;
-        cr_assert_eq(attend_scores(context, k, v, KEYS, &out, &lse), RAPT_OK);
+        cr_assert_eq(attend_scores(context, k, v, COUNT, &out, &lse), RAPT_OK);
         const double error = fabs((double)out - top / sum),
                      error_lse = (double)lse - max - log(sum);
         cr_expect_leq(error, 2e-6 * total / sum, "from %g by %g: out off by %.3g",
@@ -72,33 +71,68 @@ Test(shift, scores_that_drift) {
     rapt_context_destroy(context);
 }
 
-/* A row's bits do not depend on whether rows beside it have scores that move what is subtracted. */
-Test(shift, wild_rows_beside_calm_ones) {
-    enum { ROWS = 150, KEYS = 700, DIM = 24 };
-    rapt_context *context = plain_context(1, NULL);
-    static float q[ROWS * DIM], k[KEYS * DIM], v[KEYS * DIM], out[2][ROWS * DIM], lse[2][ROWS];
-    rng r = rng_make(77, 0);
-    for (int i = 0; i < ROWS * DIM; i++) { q[i] = (float)rng_normal(&r); }
-    for (int i = 0; i < KEYS * DIM; i++) {
-        k[i] = (float)rng_normal(&r) * (1.0f + (float)i * 2e-4f);
+/* ---- Rows beside each other ---- */
+
+enum { ROWS = 300, KEYS = 700, DIM = 24, FORMS = 5 };
+
+static const plain_sizes two_heads = {1, 2, 1, ROWS / 2, KEYS, DIM, DIM};
+
+typedef enum row_kind { CALM, WILD, BROKEN } row_kind;
+
+static row_kind kind_of(int64_t row) { return row % 9 == 4 ? WILD : row % 31 == 7 ? BROKEN : CALM; }
+
+/* Wild rows get scores that move what is subtracted block by block, broken ones NaN or infinity. */
+static void disturb(plain *p) {
+    float *q = p->q.data;
+    for (int64_t i = 0; i < ROWS * DIM; i++) {
+        const row_kind kind = kind_of(i / DIM);
+        if (kind == WILD) { q[i] *= i / DIM % 2 ? 60.0f : 4e9f; }
+        if (kind == BROKEN && i % DIM == 3) { q[i] = i / DIM % 2 ? NAN : INFINITY; }
     }
-    for (int i = 0; i < KEYS * DIM; i++) { v[i] = (float)rng_normal(&r); }
-    for (int wild = 0; wild < 2; wild++) {
-        for (int i = 0; wild && i < ROWS * DIM; i++) { q[i] *= i / DIM % 9 == 4 ? 60.0f : 1.0f; }
-        const rapt_tensor tq = rapt_tensor_4d(RAPT_F32, q, 1, 1, ROWS, DIM);
-        const rapt_tensor tk = rapt_tensor_4d(RAPT_F32, k, 1, 1, KEYS, DIM);
-        const rapt_tensor tv = rapt_tensor_4d(RAPT_F32, v, 1, 1, KEYS, DIM);
-        const rapt_tensor to = rapt_tensor_4d(RAPT_F32, out[wild], 1, 1, ROWS, DIM);
-        const rapt_tensor tl = rapt_tensor_3d(RAPT_F32, lse[wild], 1, 1, ROWS);
-        const rapt_attention what = {0};
-        const rapt_attention_operands operands = {
-            .q = &tq, .k = &tk, .v = &tv, .out = &to, .lse = &tl};
-        cr_assert_eq(rapt_attention_forward(context, &what, &operands), RAPT_OK);
+}
+
+/* Full, causal, dropout, bool mask, bias. */
+static void choose_form(plain *p, int form, rapt_tensor *extra) {
+    static bool mask[KEYS];
+    static float bias[KEYS];
+    for (int j = 0; j < KEYS; j++) {
+        mask[j] = j % 5 != 2;
+        bias[j] = j % 7 == 3 ? -INFINITY : 0.01f * (float)j;
     }
-    for (int i = 0; i < ROWS; i++) {
-        const bool same = lse[0][i] == lse[1][i] &&
-                          memcmp(out[0] + i * DIM, out[1] + i * DIM, sizeof(float[DIM])) == 0;
-        cr_expect_eq(same, i % 9 != 4, "row %d", i);
+    p->what.causal = form == 1 ? RAPT_CAUSAL_BOTTOM_RIGHT : RAPT_CAUSAL_NONE;
+    if (form == 2) { p->what.dropout = (rapt_dropout){.training = 1, .p = 0.25, .seed = 9}; }
+    *extra =
+        form == 3 ? rapt_tensor_1d(RAPT_BOOL, mask, KEYS) : rapt_tensor_1d(RAPT_F32, bias, KEYS);
+    p->operands.mask = form == 3 ? extra : NULL;
+    p->operands.bias = form == 4 ? extra : NULL;
+}
+
+static bool same_row(const plain *a, const plain *b, int64_t row) {
+    const float *x = a->out.data, *y = b->out.data;
+    return memcmp(x + row * DIM, y + row * DIM, sizeof(float[DIM])) == 0 &&
+           memcmp((float *)a->lse.data + row, (float *)b->lse.data + row, sizeof(float)) == 0;
+}
+
+/* A row's bits do not depend on whether rows beside it have scores that move what is subtracted, or
+ * are NaN; nor do theirs on the cut into tasks. */
+Test(shift, wild_and_broken_rows_beside_calm_ones) {
+    rapt_context *one = plain_context(1, NULL), *many = plain_context(5, NULL);
+    for (int form = 0; form < FORMS; form++) {
+        plain p[3];
+        for (int n = 0; n < 3; n++) {
+            rapt_tensor extra;
+            plain_make(&p[n], two_heads, 77);
+            choose_form(&p[n], form, &extra);
+            if (n > 0) { disturb(&p[n]); }
+            cr_assert_eq(plain_run(&p[n], n == 2 ? many : one), RAPT_OK);
+        }
+        for (int64_t row = 0; row < ROWS; row++) {
+            cr_expect_eq(same_row(&p[0], &p[1], row), kind_of(row) == CALM, "form %d row %d", form,
+                         (int)row);
+            cr_expect(same_row(&p[1], &p[2], row), "form %d row %d: other threads", form, (int)row);
+        }
+        for (int n = 0; n < 3; n++) { plain_free(&p[n]); }
     }
-    rapt_context_destroy(context);
+    rapt_context_destroy(one);
+    rapt_context_destroy(many);
 }

@@ -135,12 +135,14 @@ typedef struct rapt_attention_operands {
  *           all of them (at most 2^40) if weights are asked for. Nothing is allocated when the
  *           context's scratch from an earlier call is large enough, or the caller gives some.
  * Numerics  f32 products (fused multiply-add but for `scalar`), sums over blocks of keys; exp
- *           within 1 ulp. Weights below e^-79 of the row's largest may become 0, those below e^-96
- *           always do. Error on standard normal input, 1x12x1024x64, against double precision:
- *           relative RMS below 4.1e-7. Sums are normalised last: 3000 * Tk * max|v| must stay below
- *           FLT_MAX, or rows turn into infinity or NaN. In the default floating-point environment,
- *           bitwise the same for any thread count, on every call, and for a batch item or a causal
- *           row whatever else is in the batch or later in the sequence.
+ *           within 1 ulp. Weights below e^-79 of the row's largest may become 0. Error on standard
+ *           normal input, 1x12x1024x64, against double precision: relative RMS below 4.1e-7. Sums
+ *           are normalised last, with weights relative to a number within e^8 of the largest:
+ *           3000 * Tk * max|v| must stay below FLT_MAX, or rows turn into infinity or NaN; values
+ *           below 3000 * FLT_MIN lose digits; a single visible value comes out to rounding. In the
+ *           default floating-point environment, bitwise the same for any thread count, on every
+ *           call, and for a batch item or a causal row whatever else is in the batch or later in
+ *           the sequence.
  * Dropout   limits of the counter: B x Hq and Tq at most 2^32, Tk at most 2^34 (RAPT_ERR_SHAPE).
  * Threads   one context, one call at a time (context.h).
  * Errors    RAPT_ERR_ARGUMENT (null pointer; unknown enum; window, scale, dropout or key length out

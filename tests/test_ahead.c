@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT
+ * What a forward call's tasks ask for before they need it, and the rule of limits behind them: no
+ * result shows whether these are right. */
+#include "attention_task.h"
+#include "plain.h"
+
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+/* ---- Which tasks find their keys far ---- */
+
+typedef struct listed {
+    plain p;
+    rapti_problem problem;
+    rapti_plan plan;
+    rapti_task *tasks;
+} listed;
+
+static void listed_make(listed *x, rapt_context *context, plain_sizes sizes,
+                        const rapt_tensor *lengths) {
+    plain_make(&x->p, sizes, 1);
+    x->p.what.causal = RAPT_CAUSAL_BOTTOM_RIGHT;
+    x->p.operands.key_lengths = lengths;
+    cr_assert_eq(rapti_attention_check(context, &x->p.what, &x->p.operands, 0, &x->problem),
+                 RAPT_OK);
+    cr_assert_eq(rapti_attention_plan(context, &x->problem, &x->plan), RAPT_OK);
+    x->tasks = malloc(x->plan.task_bytes);
+    rapti_attention_list_tasks(&x->problem, &x->plan, x->tasks);
+}
+
+static void listed_free(listed *x) {
+    free(x->tasks);
+    plain_free(&x->p);
+}
+
+/* Exactly the first task of each head in the order of the list. */
+Test(ahead, first_task_of_each_head) {
+    for (int32_t threads = 1; threads <= 5; threads++) {
+        rapt_context *context = plain_context(threads, NULL);
+        listed x;
+        listed_make(&x, context, (plain_sizes){2, 6, 3, 300, 500, 8, 8}, NULL);
+        bool seen[6] = {false};
+        for (int64_t t = 0; t < x.plan.tasks; t++) {
+            bool *head = &seen[x.tasks[t].batch * 3 + x.tasks[t].kv_head];
+            cr_expect_eq(rapti_attention_keys_far(&x.problem, &x.plan, t) != 0, !*head,
+                         "%d threads, task %d", threads, (int)t);
+            *head = true;
+        }
+        listed_free(&x);
+        rapt_context_destroy(context);
+    }
+}
+
+/* Heads that differ in cost take turns: all tasks. */
+Test(ahead, heads_that_differ) {
+    rapt_context *context = plain_context(1, NULL);
+    int64_t lengths[] = {500, 120};
+    const rapt_tensor t = rapt_tensor_1d(RAPT_I64, lengths, 2);
+    listed x;
+    listed_make(&x, context, (plain_sizes){2, 1, 1, 300, 500, 8, 8}, &t);
+    for (int64_t n = 0; n < x.plan.tasks; n++) {
+        cr_expect(rapti_attention_keys_far(&x.problem, &x.plan, n));
+    }
+    listed_free(&x);
+    rapt_context_destroy(context);
+}
+
+/* ---- Pieces ---- */
+
+/* Four products ask for all of it, in order, each byte once; fewer may leave the end out. */
+Test(ahead, pieces_add_up) {
+    static const int64_t sizes[][RAPTI_AHEAD] = {
+        {12288, 32768, 32768}, {0, 32768, 32768}, {12288, 0, 0}, {1, 2, 3}, {0, 0, 0}};
+    static char memory[3][40000];
+    for (int n = 0; n < 5; n++) {
+        for (int64_t shares = 1; shares <= 6; shares++) {
+            rapti_task_state s = {0};
+            int64_t left[RAPTI_AHEAD], total = 0;
+            for (int i = 0; i < RAPTI_AHEAD; i++) {
+                left[i] = sizes[n][i];
+                s.ahead[i] = (rapti_ahead){memory[i], sizes[n][i]};
+            }
+            for (int64_t share = shares; share > 0; share--) {
+                const rapti_ahead piece = rapti_attention_take_ahead(&s, share);
+                int i = 0;
+                while (i < RAPTI_AHEAD - 1 && left[i] == 0) { i++; }
+                cr_assert(piece.bytes <= left[i]);
+                cr_assert(piece.bytes == 0 || piece.at == memory[i] + sizes[n][i] - left[i]);
+                left[i] -= piece.bytes;
+            }
+            for (int i = 0; i < RAPTI_AHEAD; i++) { total += left[i]; }
+            cr_expect(shares < 4 || total == 0, "sizes %d, %d shares", n, (int)shares);
+        }
+    }
+}
+
+/* ---- Limits ---- */
+
+/* The rule of attention.h in 128 bits. */
+static void expect_range(const rapti_problem *p, int64_t i) {
+    __extension__ typedef __int128 wide;
+    const wide position = (wide)i + p->position_shift;
+    wide begin = 0, end = p->keys;
+    if (p->causal && position + 1 < end) { end = position + 1; }
+    if (p->window.on) {
+        const wide first = position + 1 - p->window.left, past = position + 1 + p->window.right;
+        begin = first > begin ? first : begin;
+        end = past < end ? past : end;
+    }
+    end = end > 0 ? end : 0;
+    const rapti_range got = rapti_attention_range(p, 0, i);
+    const bool empty = begin >= end && got.begin >= got.end;
+    cr_expect(empty || (got.begin == begin && got.end == end),
+              "i %lld shift %lld keys %lld left %lld right %lld: [%lld, %lld)", (long long)i,
+              (long long)p->position_shift, (long long)p->keys, (long long)p->window.left,
+              (long long)p->window.right, (long long)got.begin, (long long)got.end);
+}
+
+Test(ahead, limits_at_every_edge) {
+    const int64_t top = INT64_C(1) << 62;
+    const int64_t sides[] = {0, 1, 5, top - 2, top - 1, top, top + 1, INT64_MAX - 1, INT64_MAX};
+    const int64_t sizes[] = {1, 2, 9, top / 2, top - 2, top - 1};
+    enum { SIDES = sizeof sides / sizeof sides[0], SIZES = sizeof sizes / sizeof sizes[0] };
+    for (int n = 0; n < 4 * SIDES * SIDES * SIZES * SIZES; n++) {
+        const int64_t keys = sizes[n / 4 / SIDES / SIDES % SIZES];
+        const int64_t queries = sizes[n / 4 / SIDES / SIDES / SIZES];
+        const rapti_problem p = {
+            .queries = queries,
+            .keys = keys,
+            .causal = n % 2,
+            .position_shift = n / 2 % 2 ? keys - queries : 0,
+            .window = {n % 3 != 0, sides[n / 4 % SIDES], sides[n / 4 / SIDES % SIDES]}};
+        expect_range(&p, 0);
+        expect_range(&p, queries / 2);
+        expect_range(&p, queries - 1);
+    }
+}
