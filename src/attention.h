@@ -4,6 +4,7 @@
 #define RAPTI_ATTENTION_H
 
 #include "context.h"
+#include "numbers.h"
 
 /* A mask or bias seen as [batch, head, query, key], with stride 0 where it is broadcast. */
 typedef struct rapti_broadcast {
@@ -80,8 +81,8 @@ rapti_limits rapti_attention_limits(const rapti_problem *p, int64_t b);
 
 /* Both ends grow with i. May be empty with begin > end. */
 static inline rapti_range rapti_limited_range(rapti_limits l, int64_t i) {
-    const int64_t begin = i + l.begin, end = i + l.end < l.length ? i + l.end : l.length;
-    return (rapti_range){begin > 0 ? begin : 0, end > 0 ? end : 0};
+    const int64_t end = rapti_min(i + l.end, l.length);
+    return (rapti_range){rapti_max(i + l.begin, 0), rapti_max(end, 0)};
 }
 
 static inline rapti_range rapti_attention_range(const rapti_problem *p, int64_t b, int64_t i) {

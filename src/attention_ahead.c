@@ -26,7 +26,7 @@ static void look_at_keys(rapti_task_state *s, const rapti_task *task, int64_t st
 
 /* The first group's queries of the first of the heads that share keys and values. */
 static void look_at_queries(rapti_task_state *s, const rapti_task *task, int64_t first_query) {
-    const int64_t count = (s->plan->group_lanes + s->p->heads_per_kv - 1) / s->p->heads_per_kv;
+    const int64_t count = rapti_divide_up(s->plan->group_lanes, s->p->heads_per_kv);
     s->ahead[0] = rows_of(&s->p->q, task->batch, task->kv_head * s->p->heads_per_kv, first_query,
                           rapti_min(first_query + count, s->p->queries));
 }
@@ -61,7 +61,8 @@ rapti_ahead rapti_attention_take_ahead(rapti_task_state *s, int64_t shares) {
     for (int i = 0; i < RAPTI_AHEAD; i++) {
         rapti_ahead *left = &s->ahead[i];
         if (left->bytes == 0) { continue; }
-        const rapti_ahead taken = {left->at, rapti_min((bytes + shares - 1) / shares, left->bytes)};
+        const rapti_ahead taken = {left->at,
+                                   rapti_min(rapti_divide_up(bytes, shares), left->bytes)};
         left->at += taken.bytes;
         left->bytes -= taken.bytes;
         return taken;

@@ -7,7 +7,7 @@
 
 void *rapti_carve(rapti_carver *c, size_t bytes) {
     void *piece = c->base ? c->base + c->used : NULL;
-    c->used += (bytes + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
+    c->used += rapti_aligned(bytes);
     return piece;
 }
 

@@ -15,8 +15,6 @@ static const double NEAR_BYTES = 2e6;              /* about the second cache lev
 static const double THREAD_COST = 400e3;           /* multiply-adds worth a thread of its own */
 static const double TASK_OVERHEAD = 2e3; /* opening and closing a group, in multiply-adds */
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 /* Full groups; a last one of a single vector would waste registers: the last two share evenly. */
 int64_t rapti_attention_group_start(const rapti_plan *plan, int64_t g) {
     const int64_t width = plan->kernels->group_vectors;
@@ -32,9 +30,8 @@ int64_t rapti_attention_group_start(const rapti_plan *plan, int64_t g) {
 static double group_cost(const rapti_problem *p, const rapti_plan *plan, int64_t b, int64_t g) {
     const int64_t lanes = plan->kernels->lanes;
     const int64_t first = rapti_attention_group_start(plan, g) * lanes;
-    int64_t past = rapti_attention_group_start(plan, g + 1) * lanes;
-    const int64_t computed = past - first;
-    if (past > plan->rows) { past = plan->rows; }
+    const int64_t computed = rapti_attention_group_start(plan, g + 1) * lanes - first;
+    const int64_t past = rapti_min(first + computed, plan->rows);
     const rapti_range top = rapti_attention_range(p, b, first / p->heads_per_kv);
     const rapti_range bottom = rapti_attention_range(p, b, (past - 1) / p->heads_per_kv);
     const int64_t keys = bottom.end > top.begin ? bottom.end - top.begin : 0;
@@ -68,10 +65,8 @@ static double total_cost(const rapti_problem *p, const rapti_plan *plan) {
 }
 
 static int32_t choose_threads(const rapt_context *context, const rapti_plan *plan) {
-    double threads = plan->cost / THREAD_COST;
-    if (threads > (double)plan->tasks) { threads = (double)plan->tasks; }
-    if (threads > context->threads) { threads = context->threads; }
-    return threads < 2 ? 1 : (int32_t)threads;
+    const double threads = plan->cost / THREAD_COST, tasks = (double)plan->tasks;
+    return rapti_threads_worth(context, threads < tasks ? threads : tasks);
 }
 
 /* The operands of a small call were probably just written. */
@@ -87,7 +82,7 @@ static int32_t choose_task_groups(const rapt_context *context, const rapti_probl
     const int64_t wanted = (int64_t)context->threads * TASKS_PER_THREAD;
     int32_t groups = TASK_GROUPS;
     if (context->threads == 1) { return groups; }
-    while (groups > 1 && p->batch * p->kv_heads * divide_up(plan->groups, groups) < wanted) {
+    while (groups > 1 && p->batch * p->kv_heads * rapti_divide_up(plan->groups, groups) < wanted) {
         groups--;
     }
     return groups;
@@ -98,15 +93,15 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     const int64_t lanes = kernels->lanes;
     *plan = (rapti_plan){.kernels = kernels, .threads = 1};
     plan->group_lanes = (int32_t)(kernels->group_vectors * lanes);
-    plan->value_vectors = divide_up(p->value_dim, lanes);
+    plan->value_vectors = rapti_divide_up(p->value_dim, lanes);
     plan->tile_keys = p->materialised ? (p->keys / kernels->key_block + 1) * kernels->key_block
                                       : kernels->key_block;
     if (p->batch == 0 || p->heads == 0 || p->queries == 0) { return RAPT_OK; }
     plan->rows = p->heads_per_kv * p->queries;
-    plan->vectors = divide_up(plan->rows, lanes);
-    plan->groups = divide_up(plan->vectors, kernels->group_vectors);
+    plan->vectors = rapti_divide_up(plan->rows, lanes);
+    plan->groups = rapti_divide_up(plan->vectors, kernels->group_vectors);
     plan->task_groups = choose_task_groups(context, p, plan);
-    plan->head_tasks = divide_up(plan->groups, plan->task_groups);
+    plan->head_tasks = rapti_divide_up(plan->groups, plan->task_groups);
     plan->far = is_far(p);
     plan->cost = total_cost(p, plan);
     size_t all;
@@ -120,7 +115,7 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
         return rapti_fail(context, RAPT_ERR_SHAPE, "q: %lld x %lld x %lld rows are too many tasks",
                           (long long)p->batch, (long long)p->heads, (long long)p->queries);
     }
-    plan->task_bytes = (plan->task_bytes + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
+    plan->task_bytes = rapti_aligned(plan->task_bytes);
     plan->threads = choose_threads(context, plan);
     plan->thread_bytes = rapti_attention_thread_bytes(p, plan);
     if (__builtin_mul_overflow(plan->thread_bytes, (size_t)plan->threads, &all) ||
@@ -209,7 +204,7 @@ void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, 
         task_sort sort = {.p = p,
                           .plan = plan,
                           .first_head = first,
-                          .past_head = first + wave < heads ? first + wave : heads,
+                          .past_head = rapti_min(first + wave, heads),
                           .tasks = tasks + first * plan->head_tasks};
         sort_tasks(&sort);
     }
@@ -219,6 +214,6 @@ void rapti_attention_list_tasks(const rapti_problem *p, const rapti_plan *plan, 
 int rapti_attention_keys_far(const rapti_problem *p, const rapti_plan *plan, int64_t task) {
     const int64_t heads = p->batch * p->kv_heads, wave = wave_heads(p, plan);
     const int64_t first = task / (wave * plan->head_tasks) * wave;
-    const int64_t size = first + wave < heads ? wave : heads - first;
+    const int64_t size = rapti_min(wave, heads - first);
     return distinct_items(p) > 1 || task - first * plan->head_tasks < size;
 }

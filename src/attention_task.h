@@ -153,12 +153,6 @@ void rapti_attention_hide(const rapti_task_state *s, const rapti_group *g, const
 void rapti_attention_drop(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
                           int64_t lane, int64_t from, int64_t to, float *tile);
 
-static inline int64_t rapti_min(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t rapti_max(int64_t a, int64_t b) { return a > b ? a : b; }
-static inline int64_t rapti_clamp(int64_t x, int64_t low, int64_t high) {
-    return rapti_max(low, rapti_min(x, high));
-}
-
 /* Offset in elements of [batch, head, query, 0] in a tensor with that order of axes. */
 static inline int64_t rapti_row_offset(const int64_t *stride, int64_t batch, rapti_row r) {
     return batch * stride[0] + r.head * stride[1] + r.query * stride[2];

@@ -83,7 +83,7 @@ static void run_set(rapti_back_state *s) {
 static void run_segment(rapti_back_state *s, int64_t segment) {
     const int64_t first = rapti_back_segment_start(s->plan, segment);
     const int64_t groups = rapti_back_segment_start(s->plan, segment + 1) - first;
-    const int64_t sets = (groups + s->plan->set_groups - 1) / s->plan->set_groups;
+    const int64_t sets = rapti_divide_up(groups, s->plan->set_groups);
     for (int64_t i = 0; i <= sets; i++) {
         rapti_back_set *placed = &s->sets[i % 2];
         s->set = i > 0 ? &s->sets[(i - 1) % 2] : NULL;
@@ -116,7 +116,7 @@ void rapti_back_run_cell(const rapti_back_problem *p, const rapti_back_plan *pla
     s.fresh_queries = !p->accumulate && cell.range == first_range;
     rapti_back_carve(&s, scratch);
     *s.prefetch = (rapti_prefetch){0};
-    memset(s.progress, 0, (size_t)((s.end - s.begin + plan->key_block - 1) / plan->key_block));
+    memset(s.progress, 0, (size_t)rapti_divide_up(s.end - s.begin, plan->key_block));
     run_segment(&s, cell.segment);
     for (int64_t start = s.begin; start < s.end; start += plan->key_block) {
         if (*rapti_back_progress(&s, start) != RAPTI_BACK_CLOSED) {

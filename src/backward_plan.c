@@ -16,10 +16,6 @@ enum {
 static const double THREAD_COST = 400e3;  /* multiply-adds worth a thread of its own */
 static const double GROUP_OVERHEAD = 2e4; /* opening and closing a group in a cell */
 
-static int64_t min(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t divide_up(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-
 /* The largest power of two that leaves no part below the least size. */
 static int64_t parts_of(int64_t size, int64_t key_block) {
     const int64_t least = key_block * CELL_SIXTHS / 6;
@@ -50,7 +46,7 @@ int64_t rapti_back_segment_start(const rapti_back_plan *plan, int64_t segment) {
 static int64_t row_keys(const rapti_back_problem *p, int64_t b, int64_t r, int64_t begin,
                         int64_t end) {
     const rapti_range keys = rapti_attention_range(&p->forward, b, r / p->forward.heads_per_kv);
-    return max(0, min(keys.end, end) - max(keys.begin, begin));
+    return rapti_max(0, rapti_min(keys.end, end) - rapti_max(keys.begin, begin));
 }
 
 /* Groups [first, past) against keys [begin, end). */
@@ -61,7 +57,7 @@ static double groups_cost(const rapti_back_problem *p, const rapti_back_plan *pl
     for (int64_t g = first; g < past; g++) {
         const int64_t from = rapti_attention_group_start(&plan->cut, g) * lanes;
         const int64_t to = rapti_attention_group_start(&plan->cut, g + 1) * lanes;
-        const int64_t last = min(to, plan->cut.rows) - 1;
+        const int64_t last = rapti_min(to, plan->cut.rows) - 1;
         const double keys = 0.5 * (double)row_keys(p, b, from, begin, end) +
                             0.5 * (double)row_keys(p, b, last, begin, end);
         cost += (double)(to - from) * keys * (double)(p->forward.dim + p->forward.value_dim) *
@@ -117,7 +113,7 @@ rapti_back_cell rapti_back_chain_head(const rapti_back_problem *p, int64_t chain
 }
 
 int64_t rapti_back_steps(const rapti_back_plan *plan) {
-    return plan->tasks / max(plan->step_tasks, 1);
+    return plan->tasks / rapti_max(plan->step_tasks, 1);
 }
 
 static rapti_back_task make_task(const rapti_back_problem *p, const rapti_back_plan *plan,
@@ -166,26 +162,27 @@ static void cut_head(const rapt_context *context, const rapti_back_problem *p,
     const int64_t lanes = kernels->lanes;
     plan->cut = (rapti_plan){.kernels = kernels};
     plan->cut.group_lanes = (int32_t)(kernels->group_vectors * lanes);
-    plan->cut.value_vectors = divide_up(f->value_dim, lanes);
+    plan->cut.value_vectors = rapti_divide_up(f->value_dim, lanes);
     plan->cut.rows = f->heads_per_kv * f->queries;
-    plan->cut.vectors = divide_up(plan->cut.rows, lanes);
-    plan->cut.groups = divide_up(plan->cut.vectors, kernels->group_vectors);
-    plan->key_block = max(1, kernels->key_block * 3 / 4);
+    plan->cut.vectors = rapti_divide_up(plan->cut.rows, lanes);
+    plan->cut.groups = rapti_divide_up(plan->cut.vectors, kernels->group_vectors);
+    plan->key_block = rapti_max(1, kernels->key_block * 3 / 4);
     plan->ranges = parts_of(f->keys, plan->key_block);
-    plan->segments = min(parts_of(plan->cut.rows, plan->key_block), max(plan->cut.groups, 1));
-    plan->steps = max(plan->ranges, plan->segments);
-    plan->range_keys = min(f->keys, divide_up(f->keys, plan->ranges) + lanes);
-    plan->set_groups =
-        min(max(1, SET_BLOCKS * plan->key_block / plan->cut.group_lanes), max(plan->cut.groups, 1));
+    plan->segments =
+        rapti_min(parts_of(plan->cut.rows, plan->key_block), rapti_max(plan->cut.groups, 1));
+    plan->steps = rapti_max(plan->ranges, plan->segments);
+    plan->range_keys = rapti_min(f->keys, rapti_divide_up(f->keys, plan->ranges) + lanes);
+    plan->set_groups = rapti_min(rapti_max(1, SET_BLOCKS * plan->key_block / plan->cut.group_lanes),
+                                 rapti_max(plan->cut.groups, 1));
     plan->set_lanes = plan->set_groups * plan->cut.group_lanes;
     plan->tile_ld = plan->set_lanes + TILE_PADDING;
-    plan->dim_ld = divide_up(f->dim, lanes) * lanes;
+    plan->dim_ld = rapti_round_up(f->dim, lanes);
     plan->value_ld = plan->cut.value_vectors * lanes;
     plan->sum_ld = (p->sums_heads ? 1 : f->heads_per_kv) * lanes;
 }
 
 static int64_t efficiency(int64_t tasks, int64_t threads) {
-    return 100 * tasks / (divide_up(tasks, threads) * threads);
+    return 100 * tasks / rapti_round_up(tasks, threads);
 }
 
 /* Whole heads keep their rows in cache; cells use more threads where heads are few. Cells of a step
@@ -193,16 +190,14 @@ static int64_t efficiency(int64_t tasks, int64_t threads) {
  * may lie in two segments: then they take turns. */
 static void choose_tasks(const rapt_context *context, const rapti_back_problem *p,
                          rapti_back_plan *plan) {
-    const int64_t side_by_side = min(plan->ranges, plan->segments);
-    double threads = plan->cost / THREAD_COST;
-    threads = threads < context->threads ? threads : context->threads;
-    const int64_t most = max(1, (int64_t)threads);
+    const int64_t side_by_side = rapti_min(plan->ranges, plan->segments);
+    const int64_t most = rapti_threads_worth(context, plan->cost / THREAD_COST);
     const int64_t heads = efficiency(plan->chains, most);
     const int64_t cells = efficiency(plan->chains * side_by_side, most);
     const int meet = p->wants_dbias && p->sums_keys && (p->sums_queries || p->sums_heads);
     plan->by_head = meet || side_by_side == 1 || cells < heads + EFFICIENCY_GAIN;
     const int64_t parallel = plan->by_head ? plan->chains : plan->chains * side_by_side;
-    plan->threads = (int32_t)min(most, parallel);
+    plan->threads = (int32_t)rapti_min(most, parallel);
 }
 
 static rapt_status size_scratch(rapt_context *context, const rapti_back_problem *p,
@@ -218,7 +213,7 @@ static rapt_status size_scratch(rapt_context *context, const rapti_back_problem 
                           (long long)p->forward.batch, (long long)p->forward.heads,
                           (long long)p->forward.queries);
     }
-    plan->task_bytes = (plan->task_bytes + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
+    plan->task_bytes = rapti_aligned(plan->task_bytes);
     plan->thread_bytes = rapti_back_thread_bytes(p, plan);
     if (__builtin_mul_overflow(plan->thread_bytes, (size_t)plan->threads, &all) ||
         __builtin_add_overflow(all, plan->task_bytes, &plan->scratch_bytes) ||

@@ -2,6 +2,7 @@
  * column_sums.c: see column_sums.h. */
 #include "column_sums.h"
 
+#include "numbers.h"
 #include "parallel.h"
 #include "tensor.h"
 #include "walk.h"
@@ -13,9 +14,6 @@ enum {
     THREAD_COST = 65536, /* elements worth a thread of their own */
 };
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
 void rapti_column_sums_plan(const rapt_context *context, const rapt_tensor *t,
                             rapti_column_sums *s) {
     const int64_t lanes = context->kernels->lanes;
@@ -25,18 +23,16 @@ void rapti_column_sums_plan(const rapt_context *context, const rapt_tensor *t,
     }
     s->columns = t->size[t->rank - 1];
     s->rows = rapti_walk_count(t, t->rank - 1);
-    s->chunks = s->rows > CHUNK ? divide_up(s->rows, CHUNK) : 1;
+    s->chunks = s->rows > CHUNK ? rapti_divide_up(s->rows, CHUNK) : 1;
     s->strip = STRIP_VECTORS * lanes;
-    s->strips = divide_up(s->columns, s->strip);
-    s->ld = divide_up(s->columns, lanes) * lanes;
-    const double worth = (double)s->rows * (double)s->columns / THREAD_COST;
-    s->threads = worth < 2 ? 1 : worth < context->threads ? (int32_t)worth : context->threads;
+    s->strips = rapti_divide_up(s->columns, s->strip);
+    s->ld = rapti_round_up(s->columns, lanes);
+    s->threads = rapti_threads_worth(context, (double)s->rows * (double)s->columns / THREAD_COST);
     const size_t partial = (size_t)(s->chunks * s->ld) * sizeof(float);
-    s->partial_bytes = (partial + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
+    s->partial_bytes = rapti_aligned(partial);
     const size_t packed = (size_t)(PIECE * s->strip) * sizeof(float);
     const int dense = s->t.stride[s->t.rank - 1] == 1;
-    s->thread_bytes =
-        dense ? 0 : (packed + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
+    s->thread_bytes = dense ? 0 : rapti_aligned(packed);
     s->scratch_bytes = s->partial_bytes + (size_t)s->threads * s->thread_bytes;
 }
 
@@ -50,11 +46,11 @@ static void add_rows(const rapti_column_sums *s, const float *rows, int64_t row,
         return;
     }
     for (int64_t r = 0; r < count; r += PIECE) {
-        const int64_t n = least(PIECE, count - r);
+        const int64_t n = rapti_min(PIECE, count - r);
         for (int64_t c = 0; c < columns; c += lanes) {
             const float *lane[RAPTI_MAX_LANES];
             for (int64_t i = 0; i < lanes; i++) {
-                lane[i] = rows + r * row + least(c + i, columns - 1) * column;
+                lane[i] = rows + r * row + rapti_min(c + i, columns - 1) * column;
             }
             s->kernels->gather_lanes(lane, row, n, 1.0f, packed + c, s->strip);
         }
@@ -67,19 +63,17 @@ static void run_chunk(void *sums, int64_t task, int32_t thread) {
     const rapti_column_sums *s = sums;
     const rapt_tensor *t = &s->t;
     const int64_t first = task / s->strips * CHUNK, from = task % s->strips * s->strip;
-    const int64_t columns = least(s->strip, s->columns - from);
+    const int64_t columns = rapti_min(s->strip, s->columns - from);
     float *sum = s->partial + task / s->strips * s->ld + from;
     float *packed = (float *)(void *)(s->scratch + (size_t)thread * s->thread_bytes);
-    for (int64_t j = 0; j < divide_up(columns, s->kernels->lanes) * s->kernels->lanes; j++) {
-        sum[j] = 0.0f;
-    }
+    for (int64_t j = 0; j < rapti_round_up(columns, s->kernels->lanes); j++) { sum[j] = 0.0f; }
     const int32_t axes = t->rank - 1;
     const int64_t run = axes > 0 ? t->size[axes - 1] : 1;
     const int64_t row = axes > 0 ? t->stride[axes - 1] : 0;
     const float *data = (const float *)t->data + from * t->stride[axes];
-    const int64_t past = least(first + CHUNK, s->rows);
+    const int64_t past = rapti_min(first + CHUNK, s->rows);
     for (int64_t at = first; at < past;) {
-        const int64_t inside = at % run, count = least(run - inside, past - at);
+        const int64_t inside = at % run, count = rapti_min(run - inside, past - at);
         const rapti_walk w = rapti_walk_start(t, axes > 0 ? axes - 1 : 0, at / run);
         add_rows(s, data + w.offset + inside * row, row, count, columns, packed, sum);
         at += count;
@@ -90,7 +84,7 @@ static void run_chunk(void *sums, int64_t task, int32_t thread) {
 static void run_strip(void *sums, int64_t task, int32_t thread) {
     (void)thread;
     const rapti_column_sums *s = sums;
-    const int64_t from = task * s->strip, columns = least(s->strip, s->columns - from);
+    const int64_t from = task * s->strip, columns = rapti_min(s->strip, s->columns - from);
     float *sum = s->partial + from;
     s->kernels->sum_rows(sum + s->ld, s->ld, s->chunks - 1, columns, sum);
     for (int64_t j = 0; j < columns; j++) {

@@ -164,6 +164,11 @@ const char *rapt_context_isa(const rapt_context *context) {
 
 int32_t rapt_context_threads(const rapt_context *context) { return context ? context->threads : 0; }
 
+int32_t rapti_threads_worth(const rapt_context *context, double threads) {
+    if (threads < 2) { return 1; }
+    return threads < context->threads ? (int32_t)threads : context->threads;
+}
+
 const char *rapt_isa_name(int32_t index) {
     const rapti_kernels *row = rapti_dispatch_row(index);
     return row ? row->isa : NULL;

@@ -9,6 +9,11 @@
 
 enum { RAPTI_MESSAGE_BYTES = 256, RAPTI_ALIGNMENT = 64 };
 
+/* Rounded up to RAPTI_ALIGNMENT. Precondition: bytes <= SIZE_MAX - RAPTI_ALIGNMENT + 1. */
+static inline size_t rapti_aligned(size_t bytes) {
+    return (bytes + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
+}
+
 struct rapt_context {
     const rapti_kernels *kernels; /* null in a context whose creation failed */
     int32_t threads;
@@ -17,6 +22,9 @@ struct rapt_context {
     size_t scratch_bytes;
     char message[RAPTI_MESSAGE_BYTES];
 };
+
+/* Threads, from 1 to the context's, for work that is worth so many. */
+int32_t rapti_threads_worth(const rapt_context *context, double threads);
 
 /* Sets the context's message and returns `status`. */
 __attribute__((format(printf, 3, 4))) rapt_status

@@ -3,6 +3,7 @@
  * turned into lanes panel by panel. Where rows are, they are copied a few at a time to all panels,
  * so that memory is read in its order. */
 #include "matmul_task.h"
+#include "numbers.h"
 
 enum { CHUNK = 16 }; /* rows that are copied at a time */
 
@@ -19,7 +20,7 @@ rapti_matmul_panel rapti_matmul_find_panel(const rapti_matmul_wave *w, int64_t i
     return (rapti_matmul_panel){
         .index = index,
         .column = start * lanes,
-        .columns = left < full ? left : full,
+        .columns = rapti_min(left, full),
         .vectors = past - start,
         .lanes_before = (start - rapti_matmul_panel_start(plan, w->first_panel)) * lanes};
 }
@@ -40,7 +41,7 @@ int rapti_matmul_packs_rows(const rapti_matmul_wave *w) { return w->p->b_column 
 
 static int64_t chunks(const rapti_matmul_wave *w) {
     const rapti_matmul_range k = rapti_matmul_wave_block(w);
-    return (k.end - k.begin + CHUNK - 1) / CHUNK;
+    return rapti_divide_up(k.end - k.begin, CHUNK);
 }
 
 /* Rows [chunk * CHUNK, ...) of the block, all panels. */
@@ -51,7 +52,7 @@ static void pack_chunk(const rapti_matmul_wave *w, int64_t unit, int64_t chunk) 
         const rapti_matmul_panel n = rapti_matmul_find_panel(w, i);
         const int64_t ld = n.vectors * w->plan->kernels->lanes;
         w->plan->kernels->pack_rows(rapti_matmul_source(w, unit, &n) + row * w->p->b_k, w->p->b_k,
-                                    1, left < CHUNK ? left : CHUNK, n.columns,
+                                    1, rapti_min(left, CHUNK), n.columns,
                                     rapti_matmul_packed(w, unit, &n) + row * ld, ld);
     }
 }

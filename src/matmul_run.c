@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * matmul_run.c: the public calls of the matrix product: check, plan, run. */
 #include "matmul.h"
+#include "numbers.h"
 #include "parallel.h"
 
 /* All blocks of k, one after the other, on the same columns: C grows from block to block. */
@@ -18,11 +19,9 @@ static void run_waves(rapti_matmul_wave *w) {
     const rapti_matmul_plan *plan = w->plan;
     const int64_t units = w->p->units.items;
     for (w->first_unit = 0; w->first_unit < units; w->first_unit += plan->wave_units) {
-        const int64_t left = units - w->first_unit;
-        w->units = left < plan->wave_units ? left : plan->wave_units;
+        w->units = rapti_min(plan->wave_units, units - w->first_unit);
         for (w->first_panel = 0; w->first_panel < plan->panels; w->first_panel += w->panels) {
-            const int64_t panels = plan->panels - w->first_panel;
-            w->panels = panels < plan->wave_panels ? panels : plan->wave_panels;
+            w->panels = rapti_min(plan->wave_panels, plan->panels - w->first_panel);
             run_blocks(w);
         }
     }

@@ -3,6 +3,7 @@
  * The strip stays in the second cache level while panels pass by; what comes next is asked for in
  * time, a little at a time, so that the product meets no memory slower than that. */
 #include "matmul_task.h"
+#include "numbers.h"
 
 enum { PREFETCH_ROWS_PER_TILE = 6 };
 
@@ -33,7 +34,7 @@ typedef struct carver {
 static void *carve(carver *c, int64_t count, size_t each) {
     void *piece = c->base ? c->base + c->used : NULL;
     const size_t bytes = (size_t)count * each;
-    c->used += (bytes + RAPTI_ALIGNMENT - 1) / RAPTI_ALIGNMENT * RAPTI_ALIGNMENT;
+    c->used += rapti_aligned(bytes);
     return piece;
 }
 
@@ -62,7 +63,7 @@ static strip find_strip(const rapti_matmul_wave *w, int64_t index) {
     const rapti_matmul_problem *p = w->p;
     const int64_t row = index % w->plan->row_blocks * w->plan->row_block;
     const int64_t item = index / w->plan->row_blocks, repeat = item % p->repeats.items;
-    const int64_t unit = item / p->repeats.items, left = p->rows - row;
+    const int64_t unit = item / p->repeats.items;
     const rapti_matmul_axis u = rapti_matmul_offset(&p->units, w->first_unit + unit);
     const rapti_matmul_axis r = rapti_matmul_offset(&p->repeats, repeat);
     return (strip){.a = p->a + u.a + r.a + row * p->a_row +
@@ -70,7 +71,7 @@ static strip find_strip(const rapti_matmul_wave *w, int64_t index) {
                    .a_row = p->a_row,
                    .a_k = p->a_k,
                    .c = p->c + u.c + r.c + row * p->c_row,
-                   .count = left < w->plan->row_block ? left : w->plan->row_block,
+                   .count = rapti_min(w->plan->row_block, p->rows - row),
                    .unit = unit,
                    .packs = w->plan->fused && row == 0 && repeat == 0};
 }
@@ -154,7 +155,7 @@ static void sum_panel(const step *t, float *sum, int64_t ld) {
     const rapti_kernels *kernels = t->w->plan->kernels;
     const rapti_matmul_range k = rapti_matmul_wave_block(t->w);
     const int64_t tiles = 2 * kernels->tile_rows; /* whole tiles of narrower panels as well */
-    const int64_t half = (t->m->count / t->parts + tiles - 1) / tiles * tiles;
+    const int64_t half = rapti_round_up(t->m->count / t->parts, tiles);
     for (int part = 0; part < t->parts && part * half < t->m->count; part++) {
         const int64_t from = part * half, left = t->m->count - from;
         const ahead soon = look_ahead(t, part);

@@ -10,6 +10,7 @@
  * record, the buffers are there and hold the whole batch. */
 #include "module.h"
 
+#include "numbers.h"
 #include "tensor.h"
 
 typedef struct forward {
@@ -23,8 +24,6 @@ typedef struct forward {
     rapt_tensor work;         /* [items, heads, T, S], for the route of masked_after */
     rapti_steps steps;
 } forward;
-
-static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static void lay_out(forward *f, rapti_arena *arena) {
     const rapti_module_shape *s = &f->shape;
@@ -148,7 +147,7 @@ static rapt_status run_rounds(forward *f) {
     const int64_t batch = f->shape.batch;
     rapt_status status = batch == 0 ? run_round(f, 0, 0) : RAPT_OK;
     for (int64_t first = 0; first < batch && status == RAPT_OK; first += f->items) {
-        status = run_round(f, first, least(f->items, batch - first));
+        status = run_round(f, first, rapti_min(f->items, batch - first));
     }
     return status;
 }

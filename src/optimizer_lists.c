@@ -3,6 +3,7 @@
  * (optimizer.h). Pieces depend on sizes only, so results do not depend on threads. */
 #include "optimizer.h"
 
+#include "numbers.h"
 #include "operand.h"
 #include "parallel.h"
 #include "walk.h"
@@ -54,7 +55,7 @@ rapt_status rapti_lists_check(rapt_context *context, const rapt_parameter *param
         if (__builtin_add_overflow(lists->elements, elements, &lists->elements)) {
             return rapti_fail(context, RAPT_ERR_SHAPE, "gradients: more than 2^63 elements");
         }
-        lists->pieces += (elements + RAPTI_PIECE - 1) / RAPTI_PIECE;
+        lists->pieces += rapti_divide_up(elements, RAPTI_PIECE);
     }
     return RAPT_OK;
 }
@@ -73,9 +74,9 @@ rapt_status rapti_lists_cut(rapt_context *context, rapti_lists *lists) {
         const rapt_tensor *g = &lists->gradients[n].tensor;
         const int64_t elements = rapti_walk_count(g, g->rank);
         for (int64_t first = 0; first < elements; first += RAPTI_PIECE) {
-            const int64_t left = elements - first;
-            *piece++ = (rapti_piece){n, first, left < RAPTI_PIECE ? left : RAPTI_PIECE, before};
-            before += left < RAPTI_PIECE ? left : RAPTI_PIECE;
+            const int64_t count = rapti_min(RAPTI_PIECE, elements - first);
+            *piece++ = (rapti_piece){n, first, count, before};
+            before += count;
         }
     }
     return RAPT_OK;
@@ -144,7 +145,7 @@ static void run_piece(void *argument, int64_t index, int32_t thread) {
                 piece->first);
     stream_open(&g, &lists->gradients[piece->tensor].tensor, piece->first);
     for (int64_t done = 0; done < piece->count; done += RAPTI_RUN) {
-        const int64_t left = piece->count - done, count = left < RAPTI_RUN ? left : RAPTI_RUN;
+        const int64_t count = rapti_min(RAPTI_RUN, piece->count - done);
         update->run(update->argument, lists, index, stream_take(&w, piece->first + done, count),
                     stream_take(&g, piece->first + done, count), piece->before + done, count);
         stream_return(&w, count, update->writes_parameters);

@@ -83,7 +83,7 @@ static void cut(const rapt_context *context, const rapt_tensor *dbias, rapti_pas
     const int64_t lanes = context->kernels->lanes;
     const int64_t full[4] = {w->p.batch, w->p.heads, w->p.queries, w->p.keys};
     w->plan.kernels = context->kernels;
-    w->groups = (w->p.queries + lanes - 1) / lanes;
+    w->groups = rapti_divide_up(w->p.queries, lanes);
     const int64_t count[3] = {w->p.batch, w->p.heads, w->groups};
     int sums[4] = {0};
     for (int axis = 0; axis < 4 && dbias; axis++) {
@@ -99,10 +99,10 @@ static void cut(const rapt_context *context, const rapt_tensor *dbias, rapti_pas
         w->slice_count *= w->slices[axis];
         w->slice_units *= w->summed[axis];
     }
-    w->chunks = rapti_max((w->slice_units + RAPTI_PASS_CHUNK - 1) / RAPTI_PASS_CHUNK, 1);
+    w->chunks = rapti_max(rapti_divide_up(w->slice_units, RAPTI_PASS_CHUNK), 1);
     const double worth =
         (double)full[0] * (double)full[1] * (double)full[2] * (double)full[3] / THREAD_COST;
-    w->threads = worth < 2 ? 1 : worth < context->threads ? (int32_t)worth : context->threads;
+    w->threads = rapti_threads_worth(context, worth);
 }
 
 /* Three tiles per thread; sums of tasks where a slice has several: a 64th of all elements. */
@@ -114,7 +114,7 @@ static rapt_status take_scratch(rapt_context *context, rapti_pass_gradient *w) {
     int too_large = __builtin_mul_overflow(w->p.keys, lanes, &w->tile_floats) ||
                     w->tile_floats > INT64_MAX / 64;
     w->sum_floats = w->sums_keys ? lanes : w->tile_floats;
-    w->thread_floats = too_large ? 0 : (3 * w->tile_floats + lanes + 15) / 16 * 16;
+    w->thread_floats = too_large ? 0 : rapti_round_up(3 * w->tile_floats + lanes, 16);
     too_large |= __builtin_mul_overflow(w->thread_floats, (int64_t)w->threads, &bytes) ||
                  __builtin_mul_overflow(parts, w->sum_floats, &partial) ||
                  __builtin_add_overflow(bytes, partial, &bytes) ||

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * score_additive.c: v . tanh(Wq q + Wk k). Two matrix products project all queries and all keys
  * (keys turned, so that they lie along the lanes); then tasks take tiles of scores. */
+#include "numbers.h"
 #include "operand.h"
 #include "parallel.h"
 #include "score_call.h"
@@ -18,10 +19,6 @@ typedef struct additive_call {
     int64_t query_tiles, key_tiles;
     float *tile; /* [threads][TILE_QUERIES][TILE_KEYS], for scores with strided rows */
 } additive_call;
-
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static void run_tile(void *argument, int64_t task, int32_t thread) {
     const additive_call *c = argument;
@@ -41,8 +38,8 @@ static void run_tile(void *argument, int64_t task, int32_t thread) {
         .k_unit = c->k.stride[2],
         .v = c->v.data,
         .units = c->v.size[0],
-        .queries = at_most(TILE_QUERIES, queries - i),
-        .keys = at_most(TILE_KEYS, keys - j),
+        .queries = rapti_min(TILE_QUERIES, queries - i),
+        .keys = rapti_min(TILE_KEYS, keys - j),
         .s = out,
         .s_row = s->stride[2],
     };
@@ -100,17 +97,15 @@ static rapt_status project(rapti_steps *steps, rapti_arena *arena, const rapt_sc
 }
 
 int32_t rapti_score_threads(const rapt_context *context, double count) {
-    const double threads = count / THREAD_COST;
-    if (threads < 2.0) { return 1; }
-    return threads < context->threads ? (int32_t)threads : context->threads;
+    return rapti_threads_worth(context, count / THREAD_COST);
 }
 
 rapt_status rapti_score_additive(rapt_context *context, const rapt_score *score,
                                  const rapt_tensor *q, const rapt_tensor *k,
                                  const rapt_tensor *scores) {
     additive_call c = {.kernels = context->kernels, .scores = rapti_tensor_normal(scores)};
-    c.query_tiles = divide_up(q->size[2], TILE_QUERIES);
-    c.key_tiles = divide_up(k->size[2], TILE_KEYS);
+    c.query_tiles = rapti_divide_up(q->size[2], TILE_QUERIES);
+    c.key_tiles = rapti_divide_up(k->size[2], TILE_KEYS);
     const int64_t tasks = q->size[0] * q->size[1] * c.query_tiles * c.key_tiles;
     const double cost = (double)(q->size[0] * q->size[1]) * (double)(q->size[2] * k->size[2]) *
                         (double)score->v->size[0];

@@ -7,6 +7,7 @@
  *
  * A task takes one block of keys of a key head against all queries of the heads that share it. It
  * owns its part of dK; of dQ and dv it writes a partial sum, and these are added in order. */
+#include "numbers.h"
 #include "operand.h"
 #include "parallel.h"
 #include "score_call.h"
@@ -29,8 +30,6 @@ typedef struct gradients_call {
     float *copy; /* per thread: rows of ds that are not contiguous */
     int64_t e_floats, g_floats;
 } gradients_call;
-
-static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Lanes by halves, to out[n], with a factor for each. */
 static void add_lanes(const gradients_call *c, float *sums, int64_t n, const float *factor,
@@ -69,7 +68,7 @@ static void run_tile(const gradients_call *c, rapti_additive_gradient *a, int64_
     const rapt_tensor *s = &c->ds;
     const float *ds = (const float *)s->data + batch * s->stride[0] + head * s->stride[1] +
                       query * s->stride[2] + block * BLOCK_KEYS * s->stride[3];
-    a->queries = at_most(TILE_QUERIES, queries - query);
+    a->queries = rapti_min(TILE_QUERIES, queries - query);
     a->q = (const float *)c->q.data + first;
     a->q_row = units;
     a->ds = tile_rows(c, ds, a->queries, a->keys, copy, &a->ds_row);
@@ -85,7 +84,7 @@ static void run_block(void *argument, int64_t task, int32_t thread) {
     const gradients_call *c = argument;
     const int64_t block = task % c->blocks, item = task / c->blocks, kv_heads = c->k.size[1];
     const int64_t batch = item / kv_heads, kv_head = item % kv_heads, units = c->v.size[0];
-    const int64_t keys = at_most(BLOCK_KEYS, c->k.size[3] - block * BLOCK_KEYS);
+    const int64_t keys = rapti_min(BLOCK_KEYS, c->k.size[3] - block * BLOCK_KEYS);
     float *sums = c->sums + thread * (c->e_floats + c->g_floats);
     float *copy = c->copy + (int64_t)thread * TILE_QUERIES * BLOCK_KEYS;
     float *f = (float *)c->dk.data + batch * c->dk.stride[0] + kv_head * c->dk.stride[1] +
@@ -121,7 +120,7 @@ enum { ROW_FLOATS = 4096 };
 static void add_blocks(void *argument, int64_t task, int32_t thread) {
     (void)thread;
     const gradients_call *c = argument;
-    const int64_t from = task * ROW_FLOATS, n = at_most(ROW_FLOATS, c->dq.stride[0] - from);
+    const int64_t from = task * ROW_FLOATS, n = rapti_min(ROW_FLOATS, c->dq.stride[0] - from);
     float *sum = (float *)c->dq.data + from;
     if (c->blocks == 0) { memset(sum, 0, (size_t)n * sizeof(float)); }
     for (int64_t b = 1; b < c->blocks; b++) {
@@ -205,7 +204,7 @@ rapt_status rapti_score_additive_backward(rapt_context *context, const rapt_scor
     const int64_t units = score->v->size[0];
     gradients_call c = {.kernels = context->kernels, .ds = rapti_tensor_normal(dscores)};
     c.v.size[0] = units;
-    c.blocks = (k->size[2] + BLOCK_KEYS - 1) / BLOCK_KEYS;
+    c.blocks = rapti_divide_up(k->size[2], BLOCK_KEYS);
     c.group = k->size[1] ? q->size[1] / k->size[1] : 0;
     c.tasks = k->size[0] * k->size[1] * c.blocks;
     const int32_t threads =
@@ -224,7 +223,7 @@ rapt_status rapti_score_additive_backward(rapt_context *context, const rapt_scor
         ((float *)c.v.data)[u] = ((const float *)score->v->data)[u * score->v->stride[0]];
     }
     rapti_parallel_run(threads, c.tasks, run_block, &c);
-    rapti_parallel_run(threads, (c.dq.stride[0] + ROW_FLOATS - 1) / ROW_FLOATS, add_blocks, &c);
+    rapti_parallel_run(threads, rapti_divide_up(c.dq.stride[0], ROW_FLOATS), add_blocks, &c);
     status = project_back(&steps, score, q, k, g, &c);
     if (status == RAPT_OK) { write_units(&c, g->dv, g->accumulate); }
     return status;

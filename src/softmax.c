@@ -6,8 +6,6 @@
 #include "operand.h"
 #include "walk.h"
 
-#include <math.h>
-
 static rapt_status check(rapt_context *context, const rapt_tensor *in, const rapt_tensor *out) {
     rapt_status status = rapti_operand_context(context);
     if (status != RAPT_OK) { return status; }
@@ -44,8 +42,7 @@ rapti_softmax rapti_softmax_make(const rapt_context *context, const rapt_tensor 
 
 int32_t rapti_softmax_threads(const rapt_context *context, double elements) {
     const double per_thread = 32768.0; /* some 15 us */
-    const double threads = fmin(elements / per_thread, context->threads);
-    return threads < 2.0 ? 1 : (int32_t)threads;
+    return rapti_threads_worth(context, elements / per_thread);
 }
 
 /* Where rows are not contiguous, but lie side by side: an axis of stride 1, long enough for the

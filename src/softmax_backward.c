@@ -2,6 +2,7 @@
  * softmax_backward.c: gradients of softmax from its own result. Rows are read once: what the sum
  * has read is still in cache when the gradient is written. Long rows are shared by threads in
  * chunks, where the sum of a row in one piece has its parts: the bits are the same. */
+#include "numbers.h"
 #include "operand.h"
 #include "parallel.h"
 #include "softmax_call.h"
@@ -21,8 +22,6 @@ typedef struct gradient {
     int64_t thread_floats; /* of scratch: two chunks where elements have strides */
     float *scratch, *dots; /* dots: [rows][row_chunks], where threads share rows */
 } gradient;
-
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 /* ---- Checks ---- */
 
@@ -93,16 +92,14 @@ static float *second(const gradient *g, float *scratch) {
 /* One chunk of a row: its part of the dot product, or with that of the row, its gradient. */
 static float chunk_dot(const gradient *g, float *const row[TENSORS], int64_t chunk,
                        float *scratch) {
-    const int64_t from = chunk * g->chunk, left = g->size - from;
-    const int64_t n = left < g->chunk ? left : g->chunk;
+    const int64_t from = chunk * g->chunk, n = rapti_min(g->chunk, g->size - from);
     const float *y = elements(g, Y, row[Y], from, n, scratch);
     return g->kernels->row_dot(y, elements(g, DY, row[DY], from, n, second(g, scratch)), n);
 }
 
 static void chunk_gradient(const gradient *g, float *const row[TENSORS], int64_t chunk, float dot,
                            float *scratch) {
-    const int64_t from = chunk * g->chunk, left = g->size - from;
-    const int64_t n = left < g->chunk ? left : g->chunk;
+    const int64_t from = chunk * g->chunk, n = rapti_min(g->chunk, g->size - from);
     const int64_t step = g->t[DX].stride[g->t[DX].rank - 1];
     float *const dx = row[DX] + from * step, *const to = step == 1 ? dx : second(g, scratch);
     const float *y = elements(g, Y, row[Y], from, n, scratch);
@@ -122,13 +119,13 @@ static void find_row(const gradient *g, int64_t index, float *row[TENSORS]) {
 
 static void run_rows(void *argument, int64_t task, int32_t thread) {
     const gradient *g = argument;
-    const int64_t first = task * g->task_rows, left = g->rows - first;
+    const int64_t first = task * g->task_rows;
     float *const scratch = thread_scratch(g, thread);
     rapti_walk w[TENSORS];
     for (int i = 0; i < TENSORS; i++) {
         w[i] = rapti_walk_start(&g->t[i], g->t[i].rank - 1, first);
     }
-    for (int64_t n = left < g->task_rows ? left : g->task_rows; n > 0; n--) {
+    for (int64_t n = rapti_min(g->task_rows, g->rows - first); n > 0; n--) {
         float *row[TENSORS], dot = 0.0f;
         for (int i = 0; i < TENSORS; i++) {
             row[i] = (float *)g->t[i].data + w[i].offset;
@@ -161,9 +158,9 @@ static rapt_status run_along_rows(rapt_context *context, gradient *g, int32_t th
     size_t dots = 0, bytes = 0;
     void *scratch = NULL;
     g->chunk = (int64_t)RAPTI_SUM_VECTORS * RAPTI_SUM_BLOCKS * g->kernels->lanes;
-    g->row_chunks = divide_up(g->size, g->chunk);
-    if (g->chunk > g->size) { g->chunk = g->size; }
-    g->thread_floats = strided ? divide_up(2 * g->chunk, 16) * 16 : 0;
+    g->row_chunks = rapti_divide_up(g->size, g->chunk);
+    g->chunk = rapti_min(g->chunk, g->size);
+    g->thread_floats = strided ? rapti_round_up(2 * g->chunk, 16) : 0;
     const size_t gathered = (size_t)threads * (size_t)g->thread_floats * sizeof(float);
     if (shared && __builtin_mul_overflow((size_t)(g->rows * g->row_chunks), sizeof(float), &dots)) {
         return rapti_fail(context, RAPT_ERR_MEMORY, "scratch: %lld parts of %lld rows",
@@ -175,8 +172,8 @@ static rapt_status run_along_rows(rapt_context *context, gradient *g, int32_t th
     if (status != RAPT_OK) { return status; }
     g->scratch = scratch;
     if (!shared) {
-        g->task_rows = divide_up(TASK_ELEMENTS, g->size);
-        rapti_parallel_run(threads, divide_up(g->rows, g->task_rows), run_rows, g);
+        g->task_rows = rapti_divide_up(TASK_ELEMENTS, g->size);
+        rapti_parallel_run(threads, rapti_divide_up(g->rows, g->task_rows), run_rows, g);
         return RAPT_OK;
     }
     g->dots = (float *)(void *)((char *)scratch + gathered);
@@ -193,9 +190,8 @@ static void run_columns(void *argument, int64_t task, int32_t thread) {
     const gradient *g = argument;
     const int32_t last = g->t[Y].rank - 1;
     const int64_t columns = g->t[Y].size[last - 1];
-    const int64_t matrix_tasks = divide_up(columns, g->task_rows);
+    const int64_t matrix_tasks = rapti_divide_up(columns, g->task_rows);
     const int64_t matrix = task / matrix_tasks, first = task % matrix_tasks * g->task_rows;
-    const int64_t left = columns - first;
     const rapti_softmax_columns part = {.y = address(g, Y, last - 1, matrix) + first,
                                         .dy = address(g, DY, last - 1, matrix) + first,
                                         .dx = address(g, DX, last - 1, matrix) + first,
@@ -203,15 +199,15 @@ static void run_columns(void *argument, int64_t task, int32_t thread) {
                                         .dy_k = g->t[DY].stride[last],
                                         .dx_k = g->t[DX].stride[last],
                                         .n = g->size,
-                                        .columns = left < g->task_rows ? left : g->task_rows};
+                                        .columns = rapti_min(g->task_rows, columns - first)};
     g->kernels->gradient_columns(&part);
 }
 
 static void run_down_columns(gradient *g, int32_t threads) {
     const int64_t strip = RAPTI_STRIP_COLUMNS, columns = g->t[Y].size[g->t[Y].rank - 2];
-    g->task_rows = divide_up(TASK_ELEMENTS, g->size * strip) * strip;
-    rapti_parallel_run(threads, g->rows / columns * divide_up(columns, g->task_rows), run_columns,
-                       g);
+    g->task_rows = rapti_divide_up(TASK_ELEMENTS, g->size * strip) * strip;
+    rapti_parallel_run(threads, g->rows / columns * rapti_divide_up(columns, g->task_rows),
+                       run_columns, g);
 }
 
 /* ---- Calls ---- */

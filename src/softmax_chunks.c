@@ -3,6 +3,7 @@
  * chunk; the sum of exponentials of each chunk; the exponentials times 1 / sum. Computing them
  * twice costs less than writing and reading them once more. Chunks are cut where the sum of a row
  * in one piece has its partial sums, and merged in their order: the bits are the same. */
+#include "numbers.h"
 #include "parallel.h"
 #include "softmax_call.h"
 #include "walk.h"
@@ -36,8 +37,7 @@ typedef struct piece {
 static piece find_piece(const chunks_call *call, int64_t task) {
     const rapt_tensor *in = &call->s->in;
     piece p = {.row = task / call->row_chunks, .from = task % call->row_chunks * call->chunk};
-    const int64_t left = call->s->size - p.from;
-    p.n = left < call->chunk ? left : call->chunk;
+    p.n = rapti_min(call->chunk, call->s->size - p.from);
     p.in = (const float *)in->data + rapti_walk_start(in, in->rank - 1, p.row).offset +
            p.from * in->stride[in->rank - 1];
     return p;
@@ -102,7 +102,7 @@ static void merge_sum(const chunks_call *call) {
 static rapt_status start(rapt_context *context, const rapti_softmax *s, int32_t threads,
                          chunks_call *call) {
     const int64_t chunk = chunk_size(s->kernels);
-    *call = (chunks_call){.s = s, .chunk = chunk, .row_chunks = (s->size + chunk - 1) / chunk};
+    *call = (chunks_call){.s = s, .chunk = chunk, .row_chunks = rapti_divide_up(s->size, chunk)};
     const int64_t parts = s->rows * call->row_chunks; /* far below the elements of `in` */
     /* both may need to be gathered; inputs that repeat an element have more rows than memory */
     size_t bytes;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * softmax_rows.c: softmax of rows along the lanes, and of columns side by side in them. Threads
  * share the rows, a few at a time; scratch memory holds a strided row, or a strip of columns. */
+#include "numbers.h"
 #include "parallel.h"
 #include "softmax_call.h"
 #include "walk.h"
@@ -15,8 +16,6 @@ typedef struct rows_call {
     int64_t thread_floats;
 } rows_call;
 
-static int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 void rapti_softmax_gather(const float *x, int64_t step, int64_t n, float *to) {
     for (int64_t i = 0; i < n; i++) { to[i] = x[i * step]; }
 }
@@ -29,7 +28,7 @@ void rapti_softmax_scatter(const float *from, int64_t n, float *x, int64_t step)
 static rapt_status take_scratch(rapt_context *context, int32_t threads, int64_t floats,
                                 rows_call *call) {
     void *scratch = NULL;
-    call->thread_floats = divide_up(floats, 16) * 16;
+    call->thread_floats = rapti_round_up(floats, 16);
     const size_t bytes = (size_t)threads * (size_t)call->thread_floats * sizeof(float);
     const rapt_status status =
         bytes ? rapti_context_scratch(context, NULL, 0, bytes, &scratch) : RAPT_OK;
@@ -47,10 +46,10 @@ static void run_rows(void *argument, int64_t task, int32_t thread) {
     const rows_call *call = argument;
     const rapti_softmax *s = call->s;
     const int32_t axes = s->in.rank - 1;
-    const int64_t first = task * call->task_rows, left = s->rows - first;
+    const int64_t first = task * call->task_rows;
     rapti_walk in = rapti_walk_start(&s->in, axes, first);
     rapti_walk out = rapti_walk_start(&s->out, axes, first);
-    for (int64_t n = left < call->task_rows ? left : call->task_rows; n > 0; n--) {
+    for (int64_t n = rapti_min(call->task_rows, s->rows - first); n > 0; n--) {
         call->row(s, (const float *)s->in.data + in.offset, (float *)s->out.data + out.offset,
                   thread_scratch(call, thread));
         rapti_walk_next(&in);
@@ -61,11 +60,11 @@ static void run_rows(void *argument, int64_t task, int32_t thread) {
 rapt_status rapti_softmax_each_row(rapt_context *context, const rapti_softmax *s, rapti_row_fn *row,
                                    int64_t scratch_floats) {
     rows_call call = {.s = s, .row = row};
-    call.task_rows = divide_up(TASK_ELEMENTS, s->size ? s->size : 1);
+    call.task_rows = rapti_divide_up(TASK_ELEMENTS, rapti_max(s->size, 1));
     const int32_t threads = rapti_softmax_threads(context, (double)s->rows * (double)s->size);
     const rapt_status status = take_scratch(context, threads, scratch_floats, &call);
     if (status != RAPT_OK) { return status; }
-    rapti_parallel_run(threads, divide_up(s->rows, call.task_rows), run_rows, &call);
+    rapti_parallel_run(threads, rapti_divide_up(s->rows, call.task_rows), run_rows, &call);
     return RAPT_OK;
 }
 
@@ -95,25 +94,24 @@ static void run_columns(void *argument, int64_t task, int32_t thread) {
     const rapti_softmax *s = call->s;
     const int32_t last = s->in.rank - 1;
     const int64_t columns = s->in.size[last - 1];
-    const int64_t matrix_tasks = divide_up(columns, call->task_rows);
+    const int64_t matrix_tasks = rapti_divide_up(columns, call->task_rows);
     const int64_t matrix = task / matrix_tasks, first = task % matrix_tasks * call->task_rows;
-    const int64_t left = columns - first;
     s->kernels->softmax_columns(
         (const float *)s->in.data + rapti_walk_start(&s->in, last - 1, matrix).offset + first,
         s->in.stride[last],
         (float *)s->out.data + rapti_walk_start(&s->out, last - 1, matrix).offset + first,
-        s->out.stride[last], s->size, left < call->task_rows ? left : call->task_rows,
+        s->out.stride[last], s->size, rapti_min(call->task_rows, columns - first),
         thread_scratch(call, thread));
 }
 
 rapt_status rapti_softmax_run_columns(rapt_context *context, const rapti_softmax *s) {
     const int64_t strip = RAPTI_STRIP_COLUMNS / s->kernels->lanes * s->kernels->lanes;
     const int64_t columns = s->in.size[s->in.rank - 2];
-    const int64_t task_columns = divide_up(TASK_ELEMENTS, s->size * strip) * strip;
-    const int64_t tasks = s->rows / columns * divide_up(columns, task_columns);
+    const int64_t task_columns = rapti_divide_up(TASK_ELEMENTS, s->size * strip) * strip;
+    const int64_t tasks = s->rows / columns * rapti_divide_up(columns, task_columns);
     const int32_t threads = rapti_softmax_threads(context, (double)s->rows * (double)s->size);
     rows_call call = {.s = s, .task_rows = task_columns};
-    const int64_t keys = s->size < RAPTI_STRIP_KEYS ? s->size : RAPTI_STRIP_KEYS;
+    const int64_t keys = rapti_min(s->size, RAPTI_STRIP_KEYS);
     const rapt_status status = take_scratch(context, threads, RAPTI_STRIP_COLUMNS * keys, &call);
     if (status == RAPT_OK) { rapti_parallel_run(threads, tasks, run_columns, &call); }
     return status;

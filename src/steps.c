@@ -4,7 +4,7 @@
 
 /* Whole cache lines, so that the scratch may lie before the other tensors as well as behind. */
 static void need(rapti_steps *steps, int64_t bytes) {
-    const uint64_t line = RAPTI_ALIGNMENT, whole = ((uint64_t)bytes + line - 1) / line * line;
+    const uint64_t whole = rapti_aligned((size_t)bytes);
     if (whole > steps->bytes) { steps->bytes = whole; }
 }
 

@@ -2,6 +2,8 @@
  * tensor.c: checks of tensors that callers pass in. */
 #include "tensor.h"
 
+#include "numbers.h"
+
 static uint64_t magnitude(int64_t x) { return x < 0 ? 0 - (uint64_t)x : (uint64_t)x; }
 
 rapt_status rapti_tensor_check(rapt_context *context, const char *name, const rapt_tensor *t,
@@ -160,10 +162,8 @@ static int can_reach(const steps_list *list, int at, int64_t distance, int *budg
     }
     const steps *s = &list->item[at];
     const int64_t stride = (int64_t)s->stride;
-    int64_t step = (distance - above) / stride - 1, last = (distance - below) / stride + 1;
-    if (step < s->low) { step = s->low; }
-    if (last > s->high) { last = s->high; }
-    for (; step <= last; step++) {
+    const int64_t last = rapti_min((distance - below) / stride + 1, s->high);
+    for (int64_t step = rapti_max((distance - above) / stride - 1, s->low); step <= last; step++) {
         const int64_t left = distance - step * stride;
         if (left < below || left > above) { continue; }
         if (--*budget < 0 || can_reach(list, at + 1, left, budget)) { return 1; }
