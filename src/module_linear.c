@@ -141,11 +141,8 @@ rapt_status rapt_linear_backward(rapt_context *context, const rapt_linear *linea
     rapt_status status = rapti_operand_context(context);
     if (status == RAPT_OK) { status = check_layer(context, linear); }
     if (status != RAPT_OK) { return status; }
-    if (accumulate & ~1) {
-        return rapti_fail(context, RAPT_ERR_ARGUMENT, "accumulate: %d, expected 0 or 1",
-                          accumulate);
-    }
-    status = check_features(context, "x", x, x, linear->weight.size[1]);
+    status = rapti_flag_check(context, "accumulate", accumulate);
+    if (status == RAPT_OK) { status = check_features(context, "x", x, x, linear->weight.size[1]); }
     if (status == RAPT_OK) {
         status = check_features(context, "dout", dout, x, linear->weight.size[0]);
     }
