@@ -50,6 +50,7 @@ static rapt_status check_gradient(rapt_context *context, const backward *b, cons
                  {"dvalue_source", g->dvalue_source}};
     rapt_status status =
         rapti_operand_sizes(context, name, gradient, parameter->rank, parameter->size);
+    if (status == RAPT_OK) { status = rapti_operand_written(context, name, gradient); }
     for (size_t i = 0; i < sizeof other / sizeof other[0] && status == RAPT_OK; i++) {
         if (!other[i].tensor) { continue; }
         status = rapti_operand_apart(context, name, gradient, other[i].name, other[i].tensor);
@@ -65,10 +66,11 @@ static rapt_status check_gradient_layer(rapt_context *context, const backward *b
     }
     rapt_status status =
         check_gradient(context, b, "gradients, a weight", &gradient->weight, &layer->weight);
-    if (status == RAPT_OK && layer->bias.data) {
-        status = check_gradient(context, b, "gradients, a bias", &gradient->bias, &layer->bias);
-    }
-    return status;
+    if (status != RAPT_OK || !layer->bias.data) { return status; }
+    status = check_gradient(context, b, "gradients, a bias", &gradient->bias, &layer->bias);
+    if (status != RAPT_OK) { return status; }
+    return rapti_operand_apart(context, "gradients, a bias", &gradient->bias, "its weight",
+                               &gradient->weight);
 }
 
 static rapt_status check_twin(rapt_context *context, const backward *b) {

@@ -151,12 +151,11 @@ rapt_status rapt_linear_backward(rapt_context *context, const rapt_linear *linea
     }
     if (status == RAPT_OK && gradients) { status = check_gradients(context, linear, gradients); }
     if (status == RAPT_OK) { status = check_written(context, linear, x, dout, dx, gradients); }
+    if (status != RAPT_OK) { return status; }
     rapti_steps steps = {.context = context, .counting = 1};
-    for (int pass = 0; pass < 2 && status == RAPT_OK; pass++) {
-        rapti_arena arena = {0};
-        if (pass == 1) { status = rapti_steps_begin(&steps, &arena); }
-        if (status != RAPT_OK) { return status; }
-        status = rapti_linear_backward_step(&steps, linear, x, dout, dx, accumulate, gradients);
-    }
-    return status;
+    rapti_arena arena = {0};
+    status = rapti_linear_backward_step(&steps, linear, x, dout, dx, accumulate, gradients);
+    if (status == RAPT_OK) { status = rapti_steps_begin(&steps, &arena); }
+    if (status != RAPT_OK) { return status; }
+    return rapti_linear_backward_step(&steps, linear, x, dout, dx, accumulate, gradients);
 }

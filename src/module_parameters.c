@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  * module_parameters.c: what modules are made of: checks of a configuration, memory for parameters,
- * their initial values, copies and names. */
+ * their initial values, layers, copies and names. */
 #include "module_causal.h"
 
 #include "operand.h"
@@ -107,6 +107,8 @@ rapt_status rapti_layers_init(rapt_context *context, rapt_generator *generator,
     }
     return status;
 }
+
+/* ---- Layers ---- */
 
 rapt_linear rapti_pass_layer(const rapti_pass *pass, int64_t n) {
     const rapti_role role = (rapti_role)(n / pass->parts);
