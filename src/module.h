@@ -81,28 +81,32 @@ rapt_status rapti_linear_backward_step(rapti_steps *steps, const rapt_linear *li
 
 /* ---- The pass ---- */
 
-/* The layer for `role`, or for part `part` of it. */
-typedef rapt_linear rapti_layer_fn(const void *module, rapti_role role, int64_t part);
-
+/* A null module, or one that is not initialised, is described by its first two members alone. */
 typedef struct rapti_pass {
     const void *module;
-    rapti_layer_fn *layer;
-    int64_t parts;                 /* layers for each role, outputs joined */
-    int64_t part_width;            /* features that each puts out */
-    int64_t heads;                 /* divides parts * part_width */
-    int64_t features[RAPTI_ROLES]; /* of the inputs */
-    int64_t context_length;        /* 0: no limit */
-    int32_t cross;                 /* 1: takes key_source and value_source */
+    rapt_context *context;             /* the module's own; null: not initialised */
+    rapt_linear layer[RAPTI_ROLES];    /* without `head` */
+    const rapt_causal_attention *head; /* [parts]: heads with layers of their own; null = none */
+    int64_t parts;                     /* layers for each role, outputs joined */
+    int64_t part_width;                /* features that each puts out */
+    int64_t heads;                     /* divides parts * part_width */
+    int64_t features[RAPTI_ROLES];     /* of the inputs */
+    int64_t context_length;            /* 0: no limit */
+    int32_t cross;                     /* 1: takes key_source and value_source */
     rapt_causal causal;
     rapt_mask_route route;
     double dropout;
     const rapt_linear *out_proj; /* null = none */
 } rapti_pass;
 
+/* Layer `n` of RAPTI_ROLES * parts: all parts of one role, then those of the next. */
+rapt_linear rapti_pass_layer(const rapti_pass *pass, int64_t n);
+
+/* The modules' public calls, module and context included in what they check. */
 rapt_status rapti_module_forward(rapt_context *context, const rapti_pass *pass,
                                  const rapt_module_call *call);
 
-/* `gradients` describes a module of the same kind that takes the gradients; null = none. */
+/* `gradients` describes a module of the same kind that takes the gradients, or a null one. */
 rapt_status rapti_module_backward(rapt_context *context, const rapti_pass *pass,
                                   const rapt_module_call *call,
                                   const rapt_module_backward *backward,

@@ -109,8 +109,8 @@ int rapti_joint_next(rapti_joint *j) {
         const int64_t part = j->next % pass->parts;
         const rapti_role role = (rapti_role)(j->next / pass->parts);
         if (!(j->roles >> role & 1)) { continue; }
-        const rapt_linear layer = pass->layer(pass->module, role, part);
-        const rapt_linear other = twin ? twin->layer(twin->module, role, part) : layer;
+        const rapt_linear layer = rapti_pass_layer(pass, j->next);
+        const rapt_linear other = twin ? rapti_pass_layer(twin, j->next) : layer;
         if (j->features == 0) {
             j->layer = layer;
             j->twin_layer = other;

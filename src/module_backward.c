@@ -50,6 +50,7 @@ static rapt_status check_gradient(rapt_context *context, const backward *b, cons
                  {"dvalue_source", g->dvalue_source}};
     rapt_status status =
         rapti_operand_sizes(context, name, gradient, parameter->rank, parameter->size);
+    if (status == RAPT_OK) { status = rapti_operand_written(context, name, gradient); }
     for (size_t i = 0; i < sizeof other / sizeof other[0] && status == RAPT_OK; i++) {
         if (!other[i].tensor) { continue; }
         status = rapti_operand_apart(context, name, gradient, other[i].name, other[i].tensor);
@@ -65,10 +66,11 @@ static rapt_status check_gradient_layer(rapt_context *context, const backward *b
     }
     rapt_status status =
         check_gradient(context, b, "gradients, a weight", &gradient->weight, &layer->weight);
-    if (status == RAPT_OK && layer->bias.data) {
-        status = check_gradient(context, b, "gradients, a bias", &gradient->bias, &layer->bias);
-    }
-    return status;
+    if (status != RAPT_OK || !layer->bias.data) { return status; }
+    status = check_gradient(context, b, "gradients, a bias", &gradient->bias, &layer->bias);
+    if (status != RAPT_OK) { return status; }
+    return rapti_operand_apart(context, "gradients, a bias", &gradient->bias, "its weight",
+                               &gradient->weight);
 }
 
 static rapt_status check_twin(rapt_context *context, const backward *b) {
@@ -80,9 +82,7 @@ static rapt_status check_twin(rapt_context *context, const backward *b) {
                           (long long)twin->heads, (long long)pass->heads);
     }
     for (int64_t n = 0; n < RAPTI_ROLES * pass->parts; n++) {
-        const rapti_role role = (rapti_role)(n / pass->parts);
-        const rapt_linear layer = pass->layer(pass->module, role, n % pass->parts);
-        const rapt_linear gradient = twin->layer(twin->module, role, n % pass->parts);
+        const rapt_linear layer = rapti_pass_layer(pass, n), gradient = rapti_pass_layer(twin, n);
         const rapt_status status = check_gradient_layer(context, b, &layer, &gradient);
         if (status != RAPT_OK) { return status; }
     }
@@ -129,13 +129,17 @@ static rapt_status check_input_gradients(rapt_context *context, backward *b) {
 }
 
 static rapt_status check(rapt_context *context, backward *b) {
+    const rapti_pass *pass = b->pass, *twin = b->twin;
     const rapt_module_call *call = b->call;
-    rapt_status status = rapti_module_check_inputs(context, b->pass, call, &b->shape);
+    rapt_status status = rapti_module_ready(context, "module", pass->module, pass->context);
+    if (status == RAPT_OK && twin) {
+        status = rapti_module_ready(context, "gradients", twin->module, twin->context);
+    }
+    if (status == RAPT_OK) { status = rapti_module_check_inputs(context, pass, call, &b->shape); }
     if (status != RAPT_OK) { return status; }
     if (!b->given) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "backward: null pointer"); }
     if (!call->record) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "record: null pointer"); }
-    const int64_t features = b->pass->parts * b->pass->part_width;
-    const int64_t size[3] = {b->shape.batch, b->shape.tokens, features};
+    const int64_t size[3] = {b->shape.batch, b->shape.tokens, pass->parts * pass->part_width};
     status = rapti_flag_check(context, "accumulate", b->given->accumulate);
     if (status == RAPT_OK) {
         status =
@@ -146,10 +150,8 @@ static rapt_status check(rapt_context *context, backward *b) {
     if (status == RAPT_OK) { status = check_input_gradients(context, b); }
     if (status == RAPT_OK) { status = check_twin(context, b); }
     if (status != RAPT_OK) { return status; }
-    b->act = (rapti_activations){
-        .items = b->shape.batch, .recorded = 1, .draws = rapti_module_draws(b->pass, call)};
-    status = rapti_record_open(context, b->pass, &b->shape, call, &b->act);
-    const rapti_record_mark mark = rapti_record_mark_of(b->pass, &b->shape, call);
+    status = rapti_record_open(context, pass, &b->shape, call, &b->act);
+    const rapti_record_mark mark = rapti_record_mark_of(pass, &b->shape, call);
     return status == RAPT_OK ? rapti_record_check(context, b->act.mark, &mark) : status;
 }
 
@@ -257,7 +259,7 @@ rapt_status rapti_module_backward(rapt_context *context, const rapti_pass *pass,
                                   const rapt_module_call *call, const rapt_module_backward *given,
                                   const rapti_pass *gradients) {
     backward b = {.pass = pass,
-                  .twin = gradients,
+                  .twin = gradients->module ? gradients : NULL,
                   .call = call,
                   .given = given,
                   .steps = {.context = context, .counting = 1}};

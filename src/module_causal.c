@@ -36,11 +36,6 @@ static void lay_out(rapt_causal_attention *module, rapti_arena *arena) {
     rapti_layers_take(arena, layers, c->d_out, (int64_t[]){c->d_in, c->d_in, c->d_in}, c->qkv_bias);
 }
 
-static rapt_linear layer(const void *module, rapti_role role, int64_t part) {
-    (void)part;
-    return rapti_causal_layer(module, role);
-}
-
 rapt_status rapt_causal_init(rapt_context *context, rapt_causal_attention *module,
                              const rapt_causal_config *config, rapt_generator *generator) {
     if (module) { *module = (rapt_causal_attention){0}; }
@@ -61,9 +56,11 @@ rapt_status rapt_causal_init(rapt_context *context, rapt_causal_attention *modul
 }
 
 static rapti_pass describe(const rapt_causal_attention *module) {
+    if (!module || !module->context) { return (rapti_pass){.module = module}; }
     const rapt_causal_config *c = &module->config;
     return (rapti_pass){.module = module,
-                        .layer = layer,
+                        .context = module->context,
+                        .layer = {module->query, module->key, module->value},
                         .parts = 1,
                         .part_width = c->d_out,
                         .heads = 1,
@@ -76,18 +73,12 @@ static rapti_pass describe(const rapt_causal_attention *module) {
 
 rapt_status rapt_causal_forward(rapt_context *context, const rapt_causal_attention *module,
                                 const rapt_module_call *call) {
-    const rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status != RAPT_OK) { return status; }
     const rapti_pass pass = describe(module);
     return rapti_module_forward(context, &pass, call);
 }
 
 rapt_status rapt_causal_record_bytes(rapt_context *context, const rapt_causal_attention *module,
                                      const rapt_module_call *call, int64_t *bytes) {
-    const rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status != RAPT_OK) { return status; }
     const rapti_pass pass = describe(module);
     return rapti_module_record_bytes(context, &pass, call, bytes);
 }
@@ -95,14 +86,8 @@ rapt_status rapt_causal_record_bytes(rapt_context *context, const rapt_causal_at
 rapt_status rapt_causal_backward(rapt_context *context, const rapt_causal_attention *module,
                                  const rapt_module_call *call, const rapt_module_backward *backward,
                                  const rapt_causal_attention *gradients) {
-    rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status == RAPT_OK && gradients) {
-        status = rapti_module_ready(context, "gradients", gradients, gradients->context);
-    }
-    if (status != RAPT_OK) { return status; }
-    const rapti_pass pass = describe(module), twin = describe(gradients ? gradients : module);
-    return rapti_module_backward(context, &pass, call, backward, gradients ? &twin : NULL);
+    const rapti_pass pass = describe(module), twin = describe(gradients);
+    return rapti_module_backward(context, &pass, call, backward, &twin);
 }
 
 void rapt_causal_free(rapt_causal_attention *module) {

@@ -143,8 +143,7 @@ rapt_status rapti_module_check_written(rapt_context *context, const rapti_pass *
         status = rapti_operand_apart(context, name, t, other[i].name, other[i].tensor);
     }
     for (int64_t n = 0; n < RAPTI_ROLES * pass->parts && status == RAPT_OK; n++) {
-        const rapt_linear layer =
-            pass->layer(pass->module, (rapti_role)(n / pass->parts), n % pass->parts);
+        const rapt_linear layer = rapti_pass_layer(pass, n);
         status = rapti_operand_apart(context, name, t, "a weight of the module", &layer.weight);
         if (status == RAPT_OK && layer.bias.data) {
             status = rapti_operand_apart(context, name, t, "a bias of the module", &layer.bias);

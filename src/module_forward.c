@@ -155,13 +155,12 @@ static rapt_status run_rounds(forward *f) {
 static rapt_status prepare(forward *f, rapt_context *context) {
     const rapti_pass *pass = f->pass;
     const rapt_module_call *call = f->call;
-    rapt_status status = rapti_module_check(context, pass, call, &f->shape);
+    rapt_status status = rapti_module_ready(context, "module", pass->module, pass->context);
+    if (status == RAPT_OK) { status = rapti_module_check(context, pass, call, &f->shape); }
     if (status != RAPT_OK) { return status; }
     f->what = rapti_module_what(pass, call);
     f->items = rapti_module_round(pass, call, &f->shape);
-    f->act = (rapti_activations){.items = call->record ? f->shape.batch : f->items,
-                                 .recorded = call->record != NULL,
-                                 .draws = rapti_module_draws(pass, call)};
+    f->act = (rapti_activations){.items = f->items, .draws = rapti_module_draws(pass, call)};
     if (call->record) { status = rapti_record_open(context, pass, &f->shape, call, &f->act); }
     return status;
 }

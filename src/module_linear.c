@@ -141,11 +141,8 @@ rapt_status rapt_linear_backward(rapt_context *context, const rapt_linear *linea
     rapt_status status = rapti_operand_context(context);
     if (status == RAPT_OK) { status = check_layer(context, linear); }
     if (status != RAPT_OK) { return status; }
-    if (accumulate & ~1) {
-        return rapti_fail(context, RAPT_ERR_ARGUMENT, "accumulate: %d, expected 0 or 1",
-                          accumulate);
-    }
-    status = check_features(context, "x", x, x, linear->weight.size[1]);
+    status = rapti_flag_check(context, "accumulate", accumulate);
+    if (status == RAPT_OK) { status = check_features(context, "x", x, x, linear->weight.size[1]); }
     if (status == RAPT_OK) {
         status = check_features(context, "dout", dout, x, linear->weight.size[0]);
     }
@@ -154,12 +151,11 @@ rapt_status rapt_linear_backward(rapt_context *context, const rapt_linear *linea
     }
     if (status == RAPT_OK && gradients) { status = check_gradients(context, linear, gradients); }
     if (status == RAPT_OK) { status = check_written(context, linear, x, dout, dx, gradients); }
+    if (status != RAPT_OK) { return status; }
     rapti_steps steps = {.context = context, .counting = 1};
-    for (int pass = 0; pass < 2 && status == RAPT_OK; pass++) {
-        rapti_arena arena = {0};
-        if (pass == 1) { status = rapti_steps_begin(&steps, &arena); }
-        if (status != RAPT_OK) { return status; }
-        status = rapti_linear_backward_step(&steps, linear, x, dout, dx, accumulate, gradients);
-    }
-    return status;
+    rapti_arena arena = {0};
+    status = rapti_linear_backward_step(&steps, linear, x, dout, dx, accumulate, gradients);
+    if (status == RAPT_OK) { status = rapti_steps_begin(&steps, &arena); }
+    if (status != RAPT_OK) { return status; }
+    return rapti_linear_backward_step(&steps, linear, x, dout, dx, accumulate, gradients);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * module_parameters.c: what modules are made of: checks of a configuration, memory for parameters,
- * their initial values, copies and names. */
-#include "module.h"
+ * their initial values, layers, copies and names. */
+#include "module_causal.h"
 
 #include "operand.h"
 #include "walk.h"
@@ -106,6 +106,13 @@ rapt_status rapti_layers_init(rapt_context *context, rapt_generator *generator,
         status = rapti_linear_init(context, generator, layers[role]);
     }
     return status;
+}
+
+/* ---- Layers ---- */
+
+rapt_linear rapti_pass_layer(const rapti_pass *pass, int64_t n) {
+    const rapti_role role = (rapti_role)(n / pass->parts);
+    return pass->head ? rapti_causal_layer(&pass->head[n % pass->parts], role) : pass->layer[role];
 }
 
 /* ---- Copies ---- */

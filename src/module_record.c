@@ -4,12 +4,20 @@
 
 #include <string.h>
 
+/* The activations of all items. */
+static void lay_out(rapti_arena *arena, const rapti_pass *pass, const rapti_module_shape *shape,
+                    const rapt_module_call *call, rapti_activations *activations) {
+    *activations = (rapti_activations){
+        .items = shape->batch, .recorded = 1, .draws = rapti_module_draws(pass, call)};
+    rapti_activations_take(arena, pass, shape, activations);
+}
+
 rapt_status rapti_record_open(rapt_context *context, const rapti_pass *pass,
                               const rapti_module_shape *shape, const rapt_module_call *call,
                               rapti_activations *activations) {
     const rapt_record *record = call->record;
     rapti_arena arena = {0};
-    rapti_activations_take(&arena, pass, shape, activations);
+    lay_out(&arena, pass, shape, call, activations);
     const int misaligned = (uintptr_t)record->data % RAPTI_ALIGNMENT != 0;
     if (arena.too_large || record->bytes < arena.bytes || misaligned ||
         (!record->data && arena.bytes > 0)) {
@@ -19,7 +27,7 @@ rapt_status rapti_record_open(rapt_context *context, const rapti_pass *pass,
                           RAPTI_ALIGNMENT);
     }
     arena = (rapti_arena){.base = record->data};
-    rapti_activations_take(&arena, pass, shape, activations);
+    lay_out(&arena, pass, shape, call, activations);
     return RAPT_OK;
 }
 
@@ -62,10 +70,9 @@ static rapt_status count_bytes(rapt_context *context, const rapti_pass *pass,
     rapti_module_shape shape;
     const rapt_status status = rapti_module_check_inputs(context, pass, call, &shape);
     if (status != RAPT_OK) { return status; }
-    rapti_activations activations = {
-        .items = shape.batch, .recorded = 1, .draws = rapti_module_draws(pass, call)};
+    rapti_activations activations;
     rapti_arena arena = {0};
-    rapti_activations_take(&arena, pass, &shape, &activations);
+    lay_out(&arena, pass, &shape, call, &activations);
     if (arena.too_large) {
         return rapti_fail(context, RAPT_ERR_SHAPE, "x: a record of more than 2^62 bytes");
     }
@@ -90,6 +97,8 @@ rapt_status rapti_module_record_bytes(rapt_context *context, const rapti_pass *p
                                       const rapt_module_call *call, int64_t *bytes) {
     static const float place[RAPTI_ROLES];
     enum { WAYS = 6 }; /* keys where x lies or elsewhere; values at either place or elsewhere */
+    rapt_status status = rapti_module_ready(context, "module", pass->module, pass->context);
+    if (status != RAPT_OK) { return status; }
     if (!call) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "call: null pointer"); }
     if (!bytes) { return rapti_fail(context, RAPT_ERR_ARGUMENT, "bytes: null pointer"); }
     const int known =
@@ -105,7 +114,7 @@ rapt_status rapti_module_record_bytes(rapt_context *context, const rapti_pass *p
         }
         sized.mask = sized.key_lengths = NULL;
         uint64_t needed = 0;
-        const rapt_status status = count_bytes(context, pass, &sized, &needed);
+        status = count_bytes(context, pass, &sized, &needed);
         if (status != RAPT_OK) { return status; }
         if (needed > most) { most = needed; }
     }

@@ -19,16 +19,6 @@ static void lay_out_v1(rapt_self_v1 *module, rapti_arena *arena) {
     module->w_value = rapti_weight_take(arena, module->d_in, module->d_out);
 }
 
-/* The matrices as layers: q = x W is x (W^T)^T. */
-static rapt_linear layer_v1(const void *module, rapti_role role, int64_t part) {
-    (void)part;
-    const rapt_self_v1 *m = module;
-    const rapt_tensor *matrix = role == RAPTI_QUERY ? &m->w_query
-                                : role == RAPTI_KEY ? &m->w_key
-                                                    : &m->w_value;
-    return (rapt_linear){.weight = rapt_tensor_transpose(*matrix)};
-}
-
 static rapt_status fill_v1(rapt_context *context, rapt_self_v1 *module, rapt_generator *generator) {
     const rapt_tensor *const matrix[] = {&module->w_query, &module->w_key, &module->w_value};
     rapt_status status = RAPT_OK;
@@ -58,9 +48,14 @@ rapt_status rapt_self_v1_init(rapt_context *context, rapt_self_v1 *module, int64
     return status;
 }
 
+/* The matrices as layers: q = x W is x (W^T)^T. */
 static rapti_pass describe_v1(const rapt_self_v1 *module) {
+    if (!module || !module->context) { return (rapti_pass){.module = module}; }
     return (rapti_pass){.module = module,
-                        .layer = layer_v1,
+                        .context = module->context,
+                        .layer = {{.weight = rapt_tensor_transpose(module->w_query)},
+                                  {.weight = rapt_tensor_transpose(module->w_key)},
+                                  {.weight = rapt_tensor_transpose(module->w_value)}},
                         .parts = 1,
                         .part_width = module->d_out,
                         .heads = 1,
@@ -69,18 +64,12 @@ static rapti_pass describe_v1(const rapt_self_v1 *module) {
 
 rapt_status rapt_self_v1_forward(rapt_context *context, const rapt_self_v1 *module,
                                  const rapt_module_call *call) {
-    const rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status != RAPT_OK) { return status; }
     const rapti_pass pass = describe_v1(module);
     return rapti_module_forward(context, &pass, call);
 }
 
 rapt_status rapt_self_v1_record_bytes(rapt_context *context, const rapt_self_v1 *module,
                                       const rapt_module_call *call, int64_t *bytes) {
-    const rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status != RAPT_OK) { return status; }
     const rapti_pass pass = describe_v1(module);
     return rapti_module_record_bytes(context, &pass, call, bytes);
 }
@@ -89,14 +78,8 @@ rapt_status rapt_self_v1_backward(rapt_context *context, const rapt_self_v1 *mod
                                   const rapt_module_call *call,
                                   const rapt_module_backward *backward,
                                   const rapt_self_v1 *gradients) {
-    rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status == RAPT_OK && gradients) {
-        status = rapti_module_ready(context, "gradients", gradients, gradients->context);
-    }
-    if (status != RAPT_OK) { return status; }
-    const rapti_pass pass = describe_v1(module), twin = describe_v1(gradients ? gradients : module);
-    return rapti_module_backward(context, &pass, call, backward, gradients ? &twin : NULL);
+    const rapti_pass pass = describe_v1(module), twin = describe_v1(gradients);
+    return rapti_module_backward(context, &pass, call, backward, &twin);
 }
 
 void rapt_self_v1_free(rapt_self_v1 *module) {
@@ -123,12 +106,6 @@ static void lay_out_v2(rapt_self_v2 *module, rapti_arena *arena) {
     rapti_layers_take(arena, layers, c->d_out, (int64_t[]){c->d_in, c->d_in, c->d_in}, c->qkv_bias);
 }
 
-static rapt_linear layer_v2(const void *module, rapti_role role, int64_t part) {
-    (void)part;
-    const rapt_self_v2 *m = module;
-    return role == RAPTI_QUERY ? m->query : role == RAPTI_KEY ? m->key : m->value;
-}
-
 rapt_status rapt_self_v2_init(rapt_context *context, rapt_self_v2 *module,
                               const rapt_self_v2_config *config, rapt_generator *generator) {
     if (module) { *module = (rapt_self_v2){0}; }
@@ -150,9 +127,11 @@ rapt_status rapt_self_v2_init(rapt_context *context, rapt_self_v2 *module,
 }
 
 static rapti_pass describe_v2(const rapt_self_v2 *module) {
+    if (!module || !module->context) { return (rapti_pass){.module = module}; }
     const int64_t d_in = module->config.d_in;
     return (rapti_pass){.module = module,
-                        .layer = layer_v2,
+                        .context = module->context,
+                        .layer = {module->query, module->key, module->value},
                         .parts = 1,
                         .part_width = module->config.d_out,
                         .heads = 1,
@@ -161,18 +140,12 @@ static rapti_pass describe_v2(const rapt_self_v2 *module) {
 
 rapt_status rapt_self_v2_forward(rapt_context *context, const rapt_self_v2 *module,
                                  const rapt_module_call *call) {
-    const rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status != RAPT_OK) { return status; }
     const rapti_pass pass = describe_v2(module);
     return rapti_module_forward(context, &pass, call);
 }
 
 rapt_status rapt_self_v2_record_bytes(rapt_context *context, const rapt_self_v2 *module,
                                       const rapt_module_call *call, int64_t *bytes) {
-    const rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status != RAPT_OK) { return status; }
     const rapti_pass pass = describe_v2(module);
     return rapti_module_record_bytes(context, &pass, call, bytes);
 }
@@ -181,14 +154,8 @@ rapt_status rapt_self_v2_backward(rapt_context *context, const rapt_self_v2 *mod
                                   const rapt_module_call *call,
                                   const rapt_module_backward *backward,
                                   const rapt_self_v2 *gradients) {
-    rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status == RAPT_OK && gradients) {
-        status = rapti_module_ready(context, "gradients", gradients, gradients->context);
-    }
-    if (status != RAPT_OK) { return status; }
-    const rapti_pass pass = describe_v2(module), twin = describe_v2(gradients ? gradients : module);
-    return rapti_module_backward(context, &pass, call, backward, gradients ? &twin : NULL);
+    const rapti_pass pass = describe_v2(module), twin = describe_v2(gradients);
+    return rapti_module_backward(context, &pass, call, backward, &twin);
 }
 
 void rapt_self_v2_free(rapt_self_v2 *module) {
@@ -218,50 +185,41 @@ static int all_zero(const rapt_tensor *t) {
     return 1;
 }
 
-/* Both exist, and their sizes agree. `to` and its context are checked by the caller. */
-static rapt_status check_pair(rapt_context *context, const void *from, const rapt_context *of_from,
-                              const int64_t to_size[2], const int64_t from_size[2]) {
-    const rapt_status status = rapti_module_ready(context, "from", from, of_from);
+/* Both exist, and their sizes agree. */
+static rapt_status check_pair(const rapti_pass *to, const rapti_pass *from) {
+    if (!to->context) { return RAPT_ERR_ARGUMENT; }
+    const rapt_status status = rapti_module_ready(to->context, "from", from->module, from->context);
     if (status != RAPT_OK) { return status; }
-    if (to_size[0] == from_size[0] && to_size[1] == from_size[1]) { return RAPT_OK; }
-    return rapti_fail(context, RAPT_ERR_SHAPE,
-                      "d_in, d_out: %lld, %lld of `to`, %lld, %lld of `from`",
-                      (long long)to_size[0], (long long)to_size[1], (long long)from_size[0],
-                      (long long)from_size[1]);
+    const int64_t to_in = to->features[RAPTI_QUERY], from_in = from->features[RAPTI_QUERY];
+    if (to_in == from_in && to->part_width == from->part_width) { return RAPT_OK; }
+    return rapti_fail(to->context, RAPT_ERR_SHAPE,
+                      "d_in, d_out: %lld, %lld of `to`, %lld, %lld of `from`", (long long)to_in,
+                      (long long)to->part_width, (long long)from_in, (long long)from->part_width);
 }
 
 rapt_status rapt_self_v1_from_v2(rapt_self_v1 *to, const rapt_self_v2 *from) {
-    if (!to || !to->context) { return RAPT_ERR_ARGUMENT; }
-    const int64_t to_size[2] = {to->d_in, to->d_out};
-    const int64_t from_size[2] = {from ? from->config.d_in : 0, from ? from->config.d_out : 0};
-    const rapt_status status =
-        check_pair(to->context, from, from ? from->context : NULL, to_size, from_size);
+    const rapti_pass v1 = describe_v1(to), v2 = describe_v2(from);
+    const rapt_status status = check_pair(&v1, &v2);
     if (status != RAPT_OK) { return status; }
-    for (rapti_role role = RAPTI_QUERY; role < RAPTI_ROLES; role++) {
-        const rapt_linear layer = layer_v2(from, role, 0);
-        if (!all_zero(&layer.bias)) {
+    for (int role = 0; role < RAPTI_ROLES; role++) {
+        if (!all_zero(&v2.layer[role].bias)) {
             return rapti_fail(to->context, RAPT_ERR_ARGUMENT,
                               "from: a bias that is not zero has no place in v1");
         }
     }
-    for (rapti_role role = RAPTI_QUERY; role < RAPTI_ROLES; role++) {
-        const rapt_linear a = layer_v1(to, role, 0), b = layer_v2(from, role, 0);
-        rapti_tensor_copy(&a.weight, &b.weight);
+    for (int role = 0; role < RAPTI_ROLES; role++) {
+        rapti_tensor_copy(&v1.layer[role].weight, &v2.layer[role].weight);
     }
     return RAPT_OK;
 }
 
 rapt_status rapt_self_v2_from_v1(rapt_self_v2 *to, const rapt_self_v1 *from) {
-    if (!to || !to->context) { return RAPT_ERR_ARGUMENT; }
-    const int64_t to_size[2] = {to->config.d_in, to->config.d_out};
-    const int64_t from_size[2] = {from ? from->d_in : 0, from ? from->d_out : 0};
-    const rapt_status status =
-        check_pair(to->context, from, from ? from->context : NULL, to_size, from_size);
+    const rapti_pass v2 = describe_v2(to), v1 = describe_v1(from);
+    const rapt_status status = check_pair(&v2, &v1);
     if (status != RAPT_OK) { return status; }
-    for (rapti_role role = RAPTI_QUERY; role < RAPTI_ROLES; role++) {
-        const rapt_linear a = layer_v2(to, role, 0), b = layer_v1(from, role, 0);
-        rapti_linear_init(to->context, NULL, &a); /* zeros */
-        rapti_tensor_copy(&a.weight, &b.weight);
+    for (int role = 0; role < RAPTI_ROLES; role++) {
+        rapti_linear_init(to->context, NULL, &v2.layer[role]); /* zeros */
+        rapti_tensor_copy(&v2.layer[role].weight, &v1.layer[role].weight);
     }
     return RAPT_OK;
 }

@@ -75,16 +75,12 @@ rapt_status rapt_split_init(rapt_context *context, rapt_split *module,
     return status;
 }
 
-static rapt_linear layer(const void *module, rapti_role role, int64_t part) {
-    (void)part;
-    const rapt_split *m = module;
-    return role == RAPTI_QUERY ? m->query : role == RAPTI_KEY ? m->key : m->value;
-}
-
 static rapti_pass describe(const rapt_split *module) {
+    if (!module || !module->context) { return (rapti_pass){.module = module}; }
     const rapt_split_config *c = &module->config;
     return (rapti_pass){.module = module,
-                        .layer = layer,
+                        .context = module->context,
+                        .layer = {module->query, module->key, module->value},
                         .parts = 1,
                         .part_width = c->d_out,
                         .heads = c->heads,
@@ -98,18 +94,12 @@ static rapti_pass describe(const rapt_split *module) {
 
 rapt_status rapt_split_forward(rapt_context *context, const rapt_split *module,
                                const rapt_module_call *call) {
-    const rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status != RAPT_OK) { return status; }
     const rapti_pass pass = describe(module);
     return rapti_module_forward(context, &pass, call);
 }
 
 rapt_status rapt_split_record_bytes(rapt_context *context, const rapt_split *module,
                                     const rapt_module_call *call, int64_t *bytes) {
-    const rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status != RAPT_OK) { return status; }
     const rapti_pass pass = describe(module);
     return rapti_module_record_bytes(context, &pass, call, bytes);
 }
@@ -117,14 +107,8 @@ rapt_status rapt_split_record_bytes(rapt_context *context, const rapt_split *mod
 rapt_status rapt_split_backward(rapt_context *context, const rapt_split *module,
                                 const rapt_module_call *call, const rapt_module_backward *backward,
                                 const rapt_split *gradients) {
-    rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status == RAPT_OK && gradients) {
-        status = rapti_module_ready(context, "gradients", gradients, gradients->context);
-    }
-    if (status != RAPT_OK) { return status; }
-    const rapti_pass pass = describe(module), twin = describe(gradients ? gradients : module);
-    return rapti_module_backward(context, &pass, call, backward, gradients ? &twin : NULL);
+    const rapti_pass pass = describe(module), twin = describe(gradients);
+    return rapti_module_backward(context, &pass, call, backward, &twin);
 }
 
 void rapt_split_free(rapt_split *module) {
@@ -148,7 +132,7 @@ int64_t rapt_split_parameters(const rapt_split *module, rapt_parameter *list, in
 /* Head h of a split module's layer. */
 static rapt_linear head_of(const rapt_split *module, rapti_role role, int64_t h) {
     const int64_t d = module->config.d_out / module->config.heads;
-    rapt_linear part = layer(module, role, 0);
+    rapt_linear part = describe(module).layer[role];
     part.weight = rapt_tensor_slice(part.weight, 0, h * d, d);
     if (part.bias.data) { part.bias = rapt_tensor_slice(part.bias, 0, h * d, d); }
     return part;

@@ -67,15 +67,12 @@ rapt_status rapt_stacked_init(rapt_context *context, rapt_stacked *module,
     return status;
 }
 
-static rapt_linear layer(const void *module, rapti_role role, int64_t part) {
-    const rapt_stacked *m = module;
-    return rapti_causal_layer(&m->head[part], role);
-}
-
 static rapti_pass describe(const rapt_stacked *module) {
+    if (!module || !module->context) { return (rapti_pass){.module = module}; }
     const rapt_causal_config *c = &module->head[0].config;
     return (rapti_pass){.module = module,
-                        .layer = layer,
+                        .context = module->context,
+                        .head = module->head,
                         .parts = module->heads,
                         .part_width = c->d_out,
                         .heads = module->heads,
@@ -88,18 +85,12 @@ static rapti_pass describe(const rapt_stacked *module) {
 
 rapt_status rapt_stacked_forward(rapt_context *context, const rapt_stacked *module,
                                  const rapt_module_call *call) {
-    const rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status != RAPT_OK) { return status; }
     const rapti_pass pass = describe(module);
     return rapti_module_forward(context, &pass, call);
 }
 
 rapt_status rapt_stacked_record_bytes(rapt_context *context, const rapt_stacked *module,
                                       const rapt_module_call *call, int64_t *bytes) {
-    const rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status != RAPT_OK) { return status; }
     const rapti_pass pass = describe(module);
     return rapti_module_record_bytes(context, &pass, call, bytes);
 }
@@ -108,14 +99,8 @@ rapt_status rapt_stacked_backward(rapt_context *context, const rapt_stacked *mod
                                   const rapt_module_call *call,
                                   const rapt_module_backward *backward,
                                   const rapt_stacked *gradients) {
-    rapt_status status =
-        rapti_module_ready(context, "module", module, module ? module->context : NULL);
-    if (status == RAPT_OK && gradients) {
-        status = rapti_module_ready(context, "gradients", gradients, gradients->context);
-    }
-    if (status != RAPT_OK) { return status; }
-    const rapti_pass pass = describe(module), twin = describe(gradients ? gradients : module);
-    return rapti_module_backward(context, &pass, call, backward, gradients ? &twin : NULL);
+    const rapti_pass pass = describe(module), twin = describe(gradients);
+    return rapti_module_backward(context, &pass, call, backward, &twin);
 }
 
 void rapt_stacked_free(rapt_stacked *module) {

@@ -523,6 +523,12 @@ Test(module_backward, misuse) {
     module_case shared = t.gradients;
     shared.m.split.query.bias = t.c.m.split.query.bias;
     expect_refused(&t, context, &shared, RAPT_ERR_OVERLAP, "a bias", __LINE__);
+    shared = t.gradients;
+    shared.m.split.query.bias.data = shared.m.split.query.weight.data;
+    expect_refused(&t, context, &shared, RAPT_ERR_OVERLAP, "a bias its weight", __LINE__);
+    shared = t.gradients;
+    shared.m.split.key.weight.stride[0] = 0;
+    expect_refused(&t, context, &shared, RAPT_ERR_OVERLAP, "a weight strides", __LINE__);
     const void *const taken[] = {t.dinput[0].data, t.dout.data, t.c.call.x->data};
     for (int n = 0; n < 3; n++) {
         shared = t.gradients;
