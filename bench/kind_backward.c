@@ -70,7 +70,6 @@ static void *create(const char *rest) {
     return NULL;
 }
 
-/* Key/value heads can be timed one at a time. */
 static rapt_status cost(const void *data, rapt_context *context, bench_cost *cost) {
     const bench_backward *c = data;
     rapt_attention_info info = {0};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
- * exp.h: exp(x) for x <= 0, inline, for the fused kernels, where a call would clobber every vector
- * register. Elsewhere the word is vf_exp (SLEEF); either can take the other's place. The kernels
- * also need what is a little above 0: the same bound, and the same bits, hold up to 88.
+ * exp.h: exp(x) for x <= 88, inline, for the fused kernels, where a call would clobber every vector
+ * register. They need it for x <= 8 (softmax.h), most of all for x <= 0, and a little above 0 for
+ * rounded differences (gradient.h). Elsewhere the word is vf_exp (SLEEF); either can take the
+ * other's place.
  *
  * x = k ln 2 + r with |r| <= ln(2)/2; exp(r) by a minimax polynomial of degree 6; times 2^k. Error
  * at most 1 ulp for every float <= 0 (0.89 with fused multiply-add, 0.97 without: all of them are

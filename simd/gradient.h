@@ -133,30 +133,47 @@ static void gather_dots(const float *const *a, int64_t a_stride, const float *co
     vf_store(dots, sum);
 }
 
-/* Adding 0 makes +0 of -0, which hidden terms of rows nearby could have done or not. */
+/* to[c] = old + row[c] * f, whole vectors first, four at a time; old is 0 unless add, literal.
+ * Adding 0 makes +0 of -0, which hidden terms of rows nearby could have done or not. */
+RAPTI_INLINE void add_row(const float *row, int64_t size, vf f, const int add, float *to) {
+    int64_t c = 0;
+    for (; c + 4 * VEC_LANES <= size; c += 4 * VEC_LANES) {
+        RAPTI_UNROLL(4) for (int v = 0; v < 4 * VEC_LANES; v += VEC_LANES) {
+            const vf old = add ? vf_load(to + c + v) : vf_zero();
+            vf_store(to + c + v, vf_fma(vf_load(row + c + v), f, old));
+        }
+    }
+    for (; c + VEC_LANES <= size; c += VEC_LANES) {
+        vf_store(to + c, vf_fma(vf_load(row + c), f, add ? vf_load(to + c) : vf_zero()));
+    }
+    if (c < size) {
+        const int n = (int)(size - c);
+        const vf old = add ? vf_load_n(to + c, n) : vf_zero();
+        vf_store_n(to + c, n, vf_fma(vf_load_n(row + c, n), f, old));
+    }
+}
+
+/* Elements go through the same word as contiguous ones, for the same bits. */
+static void add_strided(const float *row, int64_t size, vf f, int add, float *to, int64_t stride) {
+    for (int64_t c = 0; c < size; c += VEC_LANES) {
+        const int64_t n = size - c < VEC_LANES ? size - c : VEC_LANES;
+        float sum[VEC_LANES] = {0};
+        for (int64_t j = 0; add && j < n; j++) { sum[j] = to[(c + j) * stride]; }
+        vf_store(sum, vf_fma(vf_load(row + c), f, vf_load(sum)));
+        for (int64_t j = 0; j < n; j++) { to[(c + j) * stride] = sum[j]; }
+    }
+}
+
 static void add_rows(const float *rows, int64_t ld, int64_t count, int64_t size, float factor,
                      int add, float *const *out, int64_t stride) {
     const vf f = vf_set1(factor);
     for (int64_t i = 0; i < count; i++, rows += ld) {
-        float *to = out[i];
-        int64_t c = 0;
-        if (stride == 1) {
-            for (; c + VEC_LANES <= size; c += VEC_LANES) {
-                vf_store(to + c, vf_fma(vf_load(rows + c), f, add ? vf_load(to + c) : vf_zero()));
-            }
-            if (c < size) {
-                const int n = (int)(size - c);
-                const vf old = add ? vf_load_n(to + c, n) : vf_zero();
-                vf_store_n(to + c, n, vf_fma(vf_load_n(rows + c, n), f, old));
-            }
-            continue;
-        }
-        for (; c < size; c += VEC_LANES) { /* through the same word, for the same bits */
-            const int64_t n = size - c < VEC_LANES ? size - c : VEC_LANES;
-            float row[VEC_LANES] = {0};
-            for (int64_t j = 0; add && j < n; j++) { row[j] = to[(c + j) * stride]; }
-            vf_store(row, vf_fma(vf_load(rows + c), f, vf_load(row)));
-            for (int64_t j = 0; j < n; j++) { to[(c + j) * stride] = row[j]; }
+        if (stride != 1) {
+            add_strided(rows, size, f, add, out[i], stride);
+        } else if (add) {
+            add_row(rows, size, f, 1, out[i]);
+        } else {
+            add_row(rows, size, f, 0, out[i]);
         }
     }
 }

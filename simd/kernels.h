@@ -157,7 +157,7 @@ typedef struct rapti_kernels {
     /* One step of the online softmax on one lane vector of scores, in two halves. First: max over
      * keys [begin, end) and those before; shift, which moves only where max has left its
      * neighbourhood (softmax.h); rescale. A lane whose scores so far are all -inf keeps max -inf.
-     * Returns 1 if a lane's shift moved. */
+     * Returns 1 if a lane's shift moved, or a sum so far is NaN: softmax_try would have refused. */
     int (*softmax_max)(const float *s, int64_t ld, int64_t begin, int64_t end,
                        rapti_softmax_state state);
     /* Second: S[key] = exp(S[key] - shift) for keys [begin, end), 0 for the other keys of
@@ -266,7 +266,7 @@ typedef struct rapti_kernels {
     /* The same, bit by bit, down each column. */
     void (*gradient_columns)(const rapti_softmax_columns *s);
 
-    /* y[i] = exp(x[i]), i < n: the word of the fused kernels (x <= 0 only), and SLEEF's. */
+    /* y[i] = exp(x[i]), i < n: the word of the fused kernels (x <= 88), and SLEEF's. */
     void (*exp_nonpositive)(const float *x, float *y, int64_t n);
     void (*exp_any)(const float *x, float *y, int64_t n);
 } rapti_kernels;

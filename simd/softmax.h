@@ -45,7 +45,7 @@ _Static_assert((int)EXP_TOGETHER % 2 == 0 && (int)EXP_TOGETHER <= 8,
 /* How the weights of a block are computed; all literal. */
 typedef struct weighing {
     int any;    /* SLEEF's exponential */
-    int shifts; /* the shift is not 0 in every lane */
+    int shifts; /* the shift is subtracted; may be 0 where every lane's is */
     int tracks; /* the maximum is wanted */
 } weighing;
 
@@ -120,7 +120,8 @@ static int softmax_max(const float *s, int64_t ld, int64_t begin, int64_t end,
     vf_store(state.max, max);
     vf_store(state.shift, shift);
     vf_store(state.rescale, rescale);
-    return !vm_all(vf_eq(shift, old_shift));
+    const vf sum = vf_load(state.sum);
+    return !vm_all(vf_eq(shift, old_shift)) || !vm_all(vf_eq(sum, sum));
 }
 
 /* A sum of NaN is refused as well: the maximum may have lost sight of the NaN, and the bits of a

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * attention_ahead.c: what will be used soon. The first task of a head finds its keys and values in
  * no cache nearby: while it works on a block it asks for the next one, and a task's last block asks
- * for the first one of a head that comes next, and for the queries that the next task begins with.
+ * for the queries that the next task begins with and, as far as its products reach (on a causal
+ * diagonal they are few), for the first block of a head that comes next.
  * A head's other tasks find most of their keys and values where the first left them, and asking
  * again would cost them a hundredth of their time. */
 #include "attention_task.h"

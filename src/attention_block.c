@@ -66,41 +66,42 @@ void rapti_attention_multiply_keys(const rapti_task_state *s, const rapti_group 
     }
 }
 
+static rapti_key_rows score_rows(const rapti_task_state *s, const rapti_group *g) {
+    return (rapti_key_rows){.rows = &s->p->k, .size = s->p->dim, .lanes = g->qt, .tile = s->scores};
+}
+
 void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
                            rapti_ahead ahead) {
-    const rapti_key_rows keys = {.rows = &s->p->k,
-                                 .size = s->p->dim,
-                                 .lanes = g->qt,
-                                 .tile = s->scores,
-                                 .prefetch = g->started ? NULL : s->prefetch,
-                                 .ahead = ahead};
+    rapti_key_rows keys = score_rows(s, g);
+    keys.prefetch = g->started ? NULL : s->prefetch;
+    keys.ahead = ahead;
     rapti_attention_multiply_keys(s, g, b, &keys);
 }
 
 /* One lane vector, whose keys [seen.begin, seen.end) are visible to some lane. The shift of the
- * blocks before is tried first, unless shifts were moving lately: a try that fails costs the
- * vector's scores. */
-static void softmax_vector(rapti_task_state *s, const rapti_group *g, const rapti_block *b,
-                           int64_t v, rapti_range seen) {
+ * blocks before is tried first, unless it was in vain in the vector's last block (or, in its first,
+ * in the task's last vector): a try that fails costs the vector's scores. */
+static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_block *b, int64_t v,
+                           rapti_range seen) {
     const rapti_kernels *kernels = s->plan->kernels;
     const int64_t lane = v * kernels->lanes;
     const rapti_softmax_state state = rapti_vector_state(g, lane);
     float *scores = s->scores + lane;
     rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
-    if (!s->moving) {
+    if (!(g->started ? g->moving[v] : s->moving)) {
         if (kernels->softmax_try(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state)) {
             return;
         }
-        const rapti_key_rows keys = {
-            .rows = &s->p->k, .size = s->p->dim, .lanes = g->qt, .tile = s->scores};
+        const rapti_key_rows keys = score_rows(s, g);
         multiply_part(s, g, b, &keys, seen, v, 1);
         rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
     }
-    s->moving = kernels->softmax_max(scores, g->lanes, seen.begin, seen.end, state);
+    g->moving[v] = kernels->softmax_max(scores, g->lanes, seen.begin, seen.end, state);
+    s->moving = g->moving[v];
     kernels->softmax_exp(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state);
 }
 
-static void softmax_step(rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
+static void softmax_step(rapti_task_state *s, rapti_group *g, const rapti_block *b) {
     const int64_t width = s->plan->kernels->lanes;
     for (int64_t v = 0; v < g->vectors; v++) {
         const int64_t lane = v * width;

@@ -2,7 +2,8 @@
  * attention_task.h: the working state of one task of the forward pass, shared by its files:
  * attention_task.c (the loop over key blocks), attention_weights.c (the same where the weights are
  * given out), attention_group.c (queries in, outputs out), attention_block.c (one group against one
- * block of keys) and attention_tile.c (what changes single scores and weights). */
+ * block of keys), attention_tile.c (what changes single scores and weights) and attention_ahead.c
+ * (memory that will be used soon). */
 #ifndef RAPTI_ATTENTION_TASK_H
 #define RAPTI_ATTENTION_TASK_H
 
@@ -17,18 +18,19 @@ typedef struct rapti_row {
 typedef struct rapti_group {
     int64_t first_row, rows; /* rows beyond the last are copies of the last; never written */
     int64_t vectors, lanes;
-    int64_t tile_ld;              /* floats between the keys of its tiles */
-    int64_t begin, end;           /* keys that some row sees, counted from key 0 */
-    int64_t full_begin, full_end; /* keys that every row sees */
-    rapti_row *row;               /* [lanes] */
-    const float **q_row;          /* [lanes] addresses in q */
-    float **out_row;              /* [lanes] addresses in out */
-    int64_t *row_begin, *row_end; /* [lanes] keys that each row sees */
-    float *qt;                    /* [dim][lanes], scaled */
-    float *o;                     /* [lanes][value_ld] */
-    rapti_softmax_state state;    /* [lanes] each */
-    int opened;                   /* its queries are in qt */
-    int started;                  /* o holds something */
+    int64_t tile_ld;                     /* floats between the keys of its tiles */
+    int64_t begin, end;                  /* keys that some row sees, counted from key 0 */
+    int64_t full_begin, full_end;        /* keys that every row sees */
+    rapti_row *row;                      /* [lanes] */
+    const float **q_row;                 /* [lanes] addresses in q */
+    float **out_row;                     /* [lanes] addresses in out */
+    int64_t *row_begin, *row_end;        /* [lanes] keys that each row sees */
+    float *qt;                           /* [dim][lanes], scaled */
+    float *o;                            /* [lanes][value_ld] */
+    rapti_softmax_state state;           /* [lanes] each */
+    int moving[RAPTI_MAX_GROUP_VECTORS]; /* per lane vector: a try would have been in vain */
+    int opened;                          /* its queries are in qt */
+    int started;                         /* o holds something */
 } rapti_group;
 
 /* Memory that will be used soon (attention_ahead.c). */
@@ -42,15 +44,15 @@ enum { RAPTI_AHEAD = 3 }; /* queries, keys, values */
 typedef struct rapti_task_state {
     const rapti_problem *p;
     const rapti_plan *plan;
-    const rapti_task *tasks; /* the list, of which the state is about */
-    int64_t task;
+    const rapti_task *tasks; /* the plan's list */
+    int64_t task;            /* index in it */
     int64_t batch, kv_head;
     int64_t value_ld; /* value_dim in whole vectors: floats between rows of o and packed */
     float *scores;    /* [tile_keys][lanes] */
     float *seen;      /* [key_block][lanes]: -inf where hidden, for the careful product */
     float *packed;    /* [key_block][value_ld] */
     rapti_prefetch *prefetch;
-    int moving; /* a shift moved in the last lane vector that took two passes */
+    int moving; /* of the last lane vector that took two passes: whether a try would be in vain */
     rapti_ahead ahead[RAPTI_AHEAD];
     int64_t group_count;
     rapti_group *groups; /* [group_count] */

@@ -8,6 +8,7 @@
 #include <rapt/rapt.h>
 
 enum { RAPTI_MESSAGE_BYTES = 256, RAPTI_ALIGNMENT = 64 };
+enum { RAPTI_LINE = RAPTI_ALIGNMENT / (int)sizeof(float) }; /* floats of a cache line */
 
 /* Rounded up to RAPTI_ALIGNMENT. Precondition: bytes <= SIZE_MAX - RAPTI_ALIGNMENT + 1. */
 static inline size_t rapti_aligned(size_t bytes) {

@@ -3,9 +3,8 @@
  * record or in scratch memory, and which layers are one product. */
 #include "module.h"
 
+#include "numbers.h"
 #include "tensor.h"
-
-enum { LINE = RAPTI_ALIGNMENT / (int)sizeof(float) }; /* floats of a cache line */
 
 /* The first role whose input is the same as that of `role`: they share a buffer. */
 int rapti_module_origin(const rapti_module_shape *shape, int role) {
@@ -26,7 +25,7 @@ void rapti_projected_take(rapti_arena *arena, const rapti_pass *pass,
             if (rapti_module_origin(shape, role) == first) { columns += width; }
         }
         if (columns == 0) { continue; }
-        const int64_t row = ((columns + LINE - 1) / LINE | 1) * LINE;
+        const int64_t row = (rapti_divide_up(columns, RAPTI_LINE) | 1) * RAPTI_LINE;
         const int64_t size[3] = {items, shape->source[first].size[1], row};
         const rapt_tensor buffer = rapti_arena_tensor(arena, RAPT_F32, 3, size, RAPTI_ALIGNMENT);
         int64_t column = 0;
@@ -149,9 +148,8 @@ int64_t rapti_module_round(const rapti_pass *pass, const rapt_module_call *call,
                            const rapti_module_shape *s) {
     enum { ROUND_TOKENS = 1024 }; /* of the longer sequence, about */
     if (call->training && pass->dropout > 0.0 && !call->generator) { return s->batch; }
-    const int64_t longer = s->keys > s->tokens ? s->keys : s->tokens;
-    const int64_t items = longer < ROUND_TOKENS ? ROUND_TOKENS / (longer > 0 ? longer : 1) : 1;
-    return items < s->batch ? items : s->batch;
+    const int64_t longer = rapti_max(s->keys, s->tokens);
+    return rapti_min(rapti_max(ROUND_TOKENS / rapti_max(longer, 1), 1), s->batch);
 }
 
 int rapti_module_draws(const rapti_pass *pass, const rapt_module_call *call) {

@@ -9,6 +9,7 @@
  * Rounds are those of forward. Parameter gradients add up over rounds, in their order. */
 #include "module.h"
 
+#include "numbers.h"
 #include "operand.h"
 
 typedef struct backward {
@@ -30,27 +31,23 @@ typedef struct backward {
 
 /* ---- Checks ---- */
 
-/* One gradient of a parameter shares no element with what else the call reads or writes. */
+/* One gradient of a parameter shares no element with the module, nor with what the call reads or
+ * writes; of the other gradients, with its bias or weight (checked below). */
 static rapt_status check_gradient(rapt_context *context, const backward *b, const char *name,
                                   const rapt_tensor *gradient, const rapt_tensor *parameter) {
     const rapt_module_backward *g = b->given;
-    const rapt_record *r = b->call->record;
-    const rapt_tensor record = rapt_tensor_1d(RAPT_BOOL, r->data, (int64_t)r->bytes);
     const struct {
         const char *name;
         const rapt_tensor *tensor;
-    } other[] = {{"the module's", parameter},
-                 {"x", b->call->x},
-                 {"key_source", b->call->key_source},
-                 {"value_source", b->call->value_source},
-                 {"record", &record},
-                 {"dout", g->dout},
+    } other[] = {{"dout", g->dout},
                  {"dx", g->dx},
                  {"dkey_source", g->dkey_source},
                  {"dvalue_source", g->dvalue_source}};
     rapt_status status =
         rapti_operand_sizes(context, name, gradient, parameter->rank, parameter->size);
-    if (status == RAPT_OK) { status = rapti_operand_written(context, name, gradient); }
+    if (status == RAPT_OK) {
+        status = rapti_module_check_written(context, b->pass, b->call, name, gradient);
+    }
     for (size_t i = 0; i < sizeof other / sizeof other[0] && status == RAPT_OK; i++) {
         if (!other[i].tensor) { continue; }
         status = rapti_operand_apart(context, name, gradient, other[i].name, other[i].tensor);
@@ -249,8 +246,7 @@ static rapt_status run_rounds(backward *b) {
     const int64_t batch = b->shape.batch;
     rapt_status status = batch == 0 ? run_round(b, 0, 0) : RAPT_OK;
     for (int64_t first = 0; first < batch && status == RAPT_OK; first += b->items) {
-        const int64_t left = batch - first;
-        status = run_round(b, first, left < b->items ? left : b->items);
+        status = run_round(b, first, rapti_min(batch - first, b->items));
     }
     return status;
 }

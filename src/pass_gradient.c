@@ -114,7 +114,7 @@ static rapt_status take_scratch(rapt_context *context, rapti_pass_gradient *w) {
     int too_large = __builtin_mul_overflow(w->p.keys, lanes, &w->tile_floats) ||
                     w->tile_floats > INT64_MAX / 64;
     w->sum_floats = w->sums_keys ? lanes : w->tile_floats;
-    w->thread_floats = too_large ? 0 : rapti_round_up(3 * w->tile_floats + lanes, 16);
+    w->thread_floats = too_large ? 0 : rapti_round_up(3 * w->tile_floats + lanes, RAPTI_LINE);
     too_large |= __builtin_mul_overflow(w->thread_floats, (int64_t)w->threads, &bytes) ||
                  __builtin_mul_overflow(parts, w->sum_floats, &partial) ||
                  __builtin_add_overflow(bytes, partial, &bytes) ||

@@ -160,7 +160,7 @@ static rapt_status run_along_rows(rapt_context *context, gradient *g, int32_t th
     g->chunk = (int64_t)RAPTI_SUM_VECTORS * RAPTI_SUM_BLOCKS * g->kernels->lanes;
     g->row_chunks = rapti_divide_up(g->size, g->chunk);
     g->chunk = rapti_min(g->chunk, g->size);
-    g->thread_floats = strided ? rapti_round_up(2 * g->chunk, 16) : 0;
+    g->thread_floats = strided ? rapti_round_up(2 * g->chunk, RAPTI_LINE) : 0;
     const size_t gathered = (size_t)threads * (size_t)g->thread_floats * sizeof(float);
     if (shared && __builtin_mul_overflow((size_t)(g->rows * g->row_chunks), sizeof(float), &dots)) {
         return rapti_fail(context, RAPT_ERR_MEMORY, "scratch: %lld parts of %lld rows",

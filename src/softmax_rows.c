@@ -28,7 +28,7 @@ void rapti_softmax_scatter(const float *from, int64_t n, float *x, int64_t step)
 static rapt_status take_scratch(rapt_context *context, int32_t threads, int64_t floats,
                                 rows_call *call) {
     void *scratch = NULL;
-    call->thread_floats = rapti_round_up(floats, 16);
+    call->thread_floats = rapti_round_up(floats, RAPTI_LINE);
     const size_t bytes = (size_t)threads * (size_t)call->thread_floats * sizeof(float);
     const rapt_status status =
         bytes ? rapti_context_scratch(context, NULL, 0, bytes, &scratch) : RAPT_OK;

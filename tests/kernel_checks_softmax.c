@@ -88,6 +88,17 @@ static void fill_scores(const plane *s, int64_t lanes, uint64_t seed) {
     }
 }
 
+/* Scores that move no shift; every other time one of them is NaN. */
+static void fill_calm(const plane *s, int64_t lanes, uint64_t seed) {
+    rng r = rng_make(seed, 99);
+    for (int64_t n = 0; n < s->rows * lanes; n++) {
+        const lane_kind kind = n % lanes % 3 == 0 ? LANE_EQUAL : LANE_PLAIN;
+        s->at[n / lanes * s->ld + n % lanes] = lane_score(&r, kind, 0, s->rows);
+    }
+    const int64_t broken = rng_range(&r, 0, s->rows * lanes - 1);
+    if (seed % 2) { s->at[broken / lanes * s->ld + broken % lanes] = NAN; }
+}
+
 /* ---- One block ---- */
 
 typedef struct block_case {
@@ -95,6 +106,7 @@ typedef struct block_case {
     int64_t from, begin, end, to, ld;
     uint64_t seed;
     bool started; /* the state already holds a maximum and a sum */
+    bool calm;    /* no shift has to move */
 } block_case;
 
 static void block_fail(tally *t, const block_case *c, int64_t lane, const char *what, double got,
@@ -167,12 +179,12 @@ static void compare_lane(tally *t, const block_case *c, int64_t lane, const plan
 }
 
 /* A state that earlier blocks could have left. */
-static void start_state(const tile *x, int64_t lanes, uint64_t seed) {
+static void start_state(const tile *x, int64_t lanes, uint64_t seed, bool calm) {
     rng r = rng_make(41, seed);
     for (int64_t i = 0; i < lanes; i++) {
-        if (rng_chance(&r, 25)) { continue; }
-        x->run.max[i] = 30.0f * random_float(&r, 0);
-        x->run.shift[i] = x->run.max[i] + (float)rng_uniform(&r, -7.9, 7.9);
+        if (!calm && rng_chance(&r, 25)) { continue; }
+        x->run.max[i] = calm ? 0.0f : 30.0f * random_float(&r, 0);
+        x->run.shift[i] = x->run.max[i] + (float)rng_uniform(&r, calm ? 0.0 : -7.9, 7.9);
         x->run.sum[i] = (float)rng_uniform(&r, 1.0, 500.0);
     }
 }
@@ -208,13 +220,14 @@ static const char *tile_difference(const tile *a, const tile *b, int64_t lanes, 
 /* softmax_try from the state `before` gives what the two halves gave, or refuses where a shift
  * moved and leaves the state alone. */
 static void check_try(tally *t, const block_case *c, const tile *before, const tile *after,
-                      bool moved) {
+                      bool moved, int *outcomes) {
     const int64_t lanes = t->k->lanes;
     tile x = tile_take(before->s.rows, lanes, c->ld);
     tile_copy(&x, before);
     plane_seal(&x.s);
     const bool done =
         t->k->softmax_try(x.s.at, c->ld, c->from, c->begin, c->end, c->to, x.run) != 0;
+    outcomes[done]++;
     if (done != (!moved && !has_nan(after, lanes))) {
         block_fail(t, c, -1, "softmax_try returns", done, !moved);
     }
@@ -225,11 +238,12 @@ static void check_try(tally *t, const block_case *c, const tile *before, const t
     tile_return(&x);
 }
 
-static void run_block(tally *t, const block_case *c) {
+/* outcomes: tries refused, tries done. */
+static void run_block(tally *t, const block_case *c, int *outcomes) {
     const int64_t lanes = t->k->lanes;
     tile before = tile_take(c->to + 2, lanes, c->ld), x = tile_take(c->to + 2, lanes, c->ld);
-    fill_scores(&before.s, lanes, c->seed);
-    if (c->started) { start_state(&before, lanes, c->seed); }
+    (c->calm ? fill_calm : fill_scores)(&before.s, lanes, c->seed);
+    if (c->started) { start_state(&before, lanes, c->seed, c->calm); }
     tile_copy(&x, &before);
     plane_seal(&x.s);
     const bool moved = softmax_step(t->k, c->which, &x, x.s.at, c->from, c->begin, c->end, c->to);
@@ -243,28 +257,41 @@ static void run_block(tally *t, const block_case *c) {
         }
     }
     if (!plane_kept(&x.s, c->from, c->to)) { block_fail(t, c, -1, "written outside", 0.0, 0.0); }
-    if (c->which == EXP_INLINE) { check_try(t, c, &before, &x, moved); }
+    if (c->which == EXP_INLINE) { check_try(t, c, &before, &x, moved, outcomes); }
     tile_return(&x);
     tile_return(&before);
 }
 
 static int check_step(tally t, exponential which) {
     const int64_t lanes = t.k->lanes;
+    int outcomes[2] = {0}, calm[2] = {0};
     for (int64_t keys = 0; keys <= 21; keys++) {
         for (int64_t begin = 0; begin <= keys; begin++) {
             for (int64_t end = begin; end <= keys; end++) {
                 const uint64_t seed = (uint64_t)(keys * 1000 + begin * 30 + end);
-                run_block(&t, &(block_case){which, 0, begin, end, keys, lanes, seed, seed % 2});
-                run_block(&t, &(block_case){which, begin / 2, begin, end, keys, 3 * lanes + 1, seed,
-                                            true});
+                block_case c = {which, 0, begin, end, keys, lanes, seed, seed % 2, false};
+                run_block(&t, &c, outcomes);
+                c = (block_case){which,         begin / 2, begin, end,  keys,
+                                 3 * lanes + 1, seed,      true,  false};
+                run_block(&t, &c, outcomes);
+                c.calm = true;
+                c.started = seed / 2 % 2;
+                run_block(&t, &c, calm);
             }
         }
     }
     for (uint64_t seed = 0; seed < 64; seed++) {
-        run_block(&t,
-                  &(block_case){which, 0, (int64_t)seed % 9, 128, 128, lanes, seed, seed % 3 != 0});
-        run_block(
-            &t, &(block_case){which, 5, 5, 190 + (int64_t)seed % 10, 200, 2 * lanes, seed, false});
+        const int64_t begin = (int64_t)seed % 9;
+        block_case c = {which, 0, begin, 128, 128, lanes, seed, seed % 3 != 0, false};
+        run_block(&t, &c, outcomes);
+        c.calm = true;
+        run_block(&t, &c, calm);
+        c = (block_case){which, 5, 5, 190 + (int64_t)seed % 10, 200, 2 * lanes, seed, false, false};
+        run_block(&t, &c, outcomes);
+    }
+    if (which == EXP_INLINE && (outcomes[0] < 100 || calm[0] < 100 || calm[1] < 100)) {
+        tally_fail(&t, "tries refused %d, of calm lanes refused %d and done %d", outcomes[0],
+                   calm[0], calm[1]);
     }
     return t.failures;
 }

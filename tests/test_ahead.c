@@ -65,6 +65,72 @@ Test(ahead, heads_that_differ) {
     rapt_context_destroy(context);
 }
 
+/* ---- What they ask for ---- */
+
+/* Rows [from, to) of a tensor's head: nothing, or exactly these bytes. */
+static void expect_rows(const rapti_ahead *got, const rapt_tensor *t, int64_t batch, int64_t head,
+                        int64_t from, int64_t to, const char *what) {
+    const int64_t row = t->size[3] * (int64_t)sizeof(float);
+    const char *at =
+        (const char *)t->data + ((batch * t->size[1] + head) * t->size[2] + from) * row;
+    const bool same =
+        from >= to ? got->bytes == 0 : got->at == at && got->bytes == (to - from) * row;
+    cr_expect(same, "%s of [%d, %d]: rows %d to %d", what, (int)batch, (int)head, (int)from,
+              (int)to);
+}
+
+static void expect_ahead(const listed *x, int64_t task, int64_t next_block, int64_t end) {
+    const int64_t size = x->plan.kernels->key_block, keys = x->problem.keys;
+    const int64_t then = task + x->plan.threads;
+    const bool last = next_block >= end, asks = last && then < x->plan.tasks;
+    rapti_task_state s = {.p = &x->problem, .plan = &x->plan, .tasks = x->tasks, .task = task};
+    rapti_attention_look_ahead(&s, next_block, end);
+    const rapti_task *t = &x->tasks[last && asks ? then : task];
+    const int64_t lanes = x->plan.kernels->lanes, hk = x->problem.heads_per_kv;
+    const int64_t query = rapti_attention_group_start(&x->plan, t->first_group) * lanes / hk;
+    const int64_t past = rapti_min(query + rapti_divide_up(x->plan.group_lanes, hk), 300);
+    expect_rows(&s.ahead[0], &x->p.q, t->batch, t->kv_head * hk, query, asks ? past : query, "q");
+    const bool far = rapti_attention_keys_far(&x->problem, &x->plan, asks ? then : task);
+    const int64_t seen = rapti_min(keys, query + 1 + keys - 300); /* causal, bottom right */
+    const int64_t from = last ? 0 : next_block;
+    const int64_t to = rapti_min(from + size, last ? seen : end);
+    const bool wants = far && (!last || asks);
+    expect_rows(&s.ahead[1], &x->p.k, t->batch, t->kv_head, from, wants ? to : from, "k");
+    expect_rows(&s.ahead[2], &x->p.v, t->batch, t->kv_head, from, wants ? to : from, "v");
+}
+
+Test(ahead, addresses) {
+    for (int32_t threads = 1; threads <= 2; threads++) {
+        rapt_context *context = plain_context(threads, NULL);
+        listed x;
+        listed_make(&x, context, (plain_sizes){2, 6, 3, 300, 500, 96, 80}, NULL);
+        cr_assert(x.plan.far);
+        const int64_t size = x.plan.kernels->key_block;
+        for (int64_t t = 0; t < x.plan.tasks; t++) {
+            for (int64_t next = size; next < 500 + size; next += size) {
+                expect_ahead(&x, t, next, 500);
+            }
+        }
+        listed_free(&x);
+        rapt_context_destroy(context);
+    }
+}
+
+/* Rows that do not follow one another are not asked for, nor is anything by a small call. */
+Test(ahead, nothing_to_ask_for) {
+    rapt_context *context = plain_context(1, NULL);
+    for (int small = 0; small < 2; small++) {
+        listed x;
+        listed_make(&x, context, (plain_sizes){1, 4, 4, small ? 60 : 600, 700, 64, 64}, NULL);
+        rapti_task_state s = {.p = &x.problem, .plan = &x.plan, .tasks = x.tasks};
+        if (!small) { x.problem.k.stride[2] = x.problem.v.stride[2] = 4 * 64; }
+        rapti_attention_look_ahead(&s, x.plan.kernels->key_block, 700);
+        for (int i = 0; i < RAPTI_AHEAD; i++) { cr_expect_eq(s.ahead[i].bytes, 0); }
+        listed_free(&x);
+    }
+    rapt_context_destroy(context);
+}
+
 /* ---- Pieces ---- */
 
 /* Four products ask for all of it, in order, each byte once; fewer may leave the end out. */

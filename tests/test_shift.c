@@ -82,12 +82,12 @@ typedef enum row_kind { CALM, WILD, BROKEN } row_kind;
 static row_kind kind_of(int64_t row) { return row % 9 == 4 ? WILD : row % 31 == 7 ? BROKEN : CALM; }
 
 /* Wild rows get scores that move what is subtracted block by block, broken ones NaN or infinity. */
-static void disturb(plain *p) {
+static void disturb(plain *p, bool wild, bool broken) {
     float *q = p->q.data;
     for (int64_t i = 0; i < ROWS * DIM; i++) {
         const row_kind kind = kind_of(i / DIM);
-        if (kind == WILD) { q[i] *= i / DIM % 2 ? 60.0f : 4e9f; }
-        if (kind == BROKEN && i % DIM == 3) { q[i] = i / DIM % 2 ? NAN : INFINITY; }
+        if (wild && kind == WILD) { q[i] *= i / DIM % 2 ? 60.0f : 4e9f; }
+        if (broken && kind == BROKEN && i % DIM == 3) { q[i] = i / DIM % 2 ? NAN : INFINITY; }
     }
 }
 
@@ -118,20 +118,22 @@ static bool same_row(const plain *a, const plain *b, int64_t row) {
 Test(shift, wild_and_broken_rows_beside_calm_ones) {
     rapt_context *one = plain_context(1, NULL), *many = plain_context(5, NULL);
     for (int form = 0; form < FORMS; form++) {
-        plain p[3];
-        for (int n = 0; n < 3; n++) {
+        plain p[4]; /* all calm; with both; with both on other threads; broken ones alone */
+        for (int n = 0; n < 4; n++) {
             rapt_tensor extra;
             plain_make(&p[n], two_heads, 77);
             choose_form(&p[n], form, &extra);
-            if (n > 0) { disturb(&p[n]); }
+            disturb(&p[n], n == 1 || n == 2, n > 0);
             cr_assert_eq(plain_run(&p[n], n == 2 ? many : one), RAPT_OK);
         }
         for (int64_t row = 0; row < ROWS; row++) {
             cr_expect_eq(same_row(&p[0], &p[1], row), kind_of(row) == CALM, "form %d row %d", form,
                          (int)row);
             cr_expect(same_row(&p[1], &p[2], row), "form %d row %d: other threads", form, (int)row);
+            cr_expect(kind_of(row) == WILD || same_row(&p[1], &p[3], row),
+                      "form %d row %d: other neighbours", form, (int)row);
         }
-        for (int n = 0; n < 3; n++) { plain_free(&p[n]); }
+        for (int n = 0; n < 4; n++) { plain_free(&p[n]); }
     }
     rapt_context_destroy(one);
     rapt_context_destroy(many);

@@ -284,7 +284,7 @@ RAPT_API int64_t rapt_split_parameters(const rapt_split *module, rapt_parameter 
  * null generator: zeros), and are ADDED there, as PyTorch adds to .grad: zero them before each step
  * with rapt_gradients_zero (optimizer.h), or let several backward calls add up. Null: not computed.
  * They share no element with each other, the module, the record or any tensor of the call. (Checked
- * for a parameter and its own gradient, and for gradients against x, sources, dout, dx and so on.)
+ * but for gradients of different layers.)
  */
 typedef struct rapt_module_backward {
     const rapt_tensor *dout; /* in, f32, sizes of out */
