@@ -169,7 +169,7 @@ static void check_above_zero(tally *t, uint32_t first, float last, uint32_t step
 int check_exp_nonpositive(const rapti_kernels *k, FILE *log) {
     tally t = {k, "exp_nonpositive", log, 0};
     /* the softmax goes up to 8, what the backward pass subtracts may be rounded; up to 88 */
-    check_above_zero(&t, EXP_FIRST_CURVED - EXP_FIRST, 8.0f, 61);
+    check_above_zero(&t, EXP_FIRST_CURVED - EXP_FIRST, 8.0f, 611);
     check_above_zero(&t, 1, 88.0f, 10007);
     check_lengths(&t, k->exp_nonpositive, 0.0f);
     check_nan(&t, k->exp_nonpositive);
