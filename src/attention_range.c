@@ -16,7 +16,7 @@ rapti_limits rapti_attention_limits(const rapti_problem *p, int64_t b) {
     rapti_limits l = {-all, all, p->keys};
     if (p->key_lengths.data) { l.length = rapti_key_length(&p->key_lengths, b); }
     if (w->on && w->left < all) { l.begin = next - w->left; }
-    if (w->on && w->right < all && next + w->right < all) { l.end = next + w->right; }
+    if (w->on && w->right < all) { l.end = next + w->right; }
     if (p->causal && next < l.end) { l.end = next; }
     return l;
 }
