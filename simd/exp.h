@@ -20,14 +20,15 @@ static const float LEAST_NORMAL = -87.3365402f;
 
 #define EACH RAPTI_UNROLL(8) for (int i = 0; i < n; i++)
 
-/* exp of n vectors in place, 0 for x below `lowest`, a literal >= -87.3365402; below[i] says where.
- * Each step is done for all of them (n <= EXP_TOGETHER, literal) before the next: the steps of one
+/* exp(x[i]) = y[i] * 2^k[i] for n vectors; biased[i] holds k + offset in its low bits. All but x is
+ * literal. Each step is done for all vectors (n <= EXP_TOGETHER) before the next: the steps of one
  * vector wait for each other, and are more than the core can look ahead over. */
-RAPTI_INLINE void vf_exp_each(vf *x, vm *below, const int n, const float lowest) {
-    /* adding 1.5 * 2^23 rounds to an integer; 127 more leaves k + 127 in the low bits */
-    const vf round = vf_set1(12582912.0f + 127.0f);
+RAPTI_INLINE void exp_parts(const vf *x, vf *y, vf *k, vf *biased, const int n,
+                            const float offset) {
+    /* adding 1.5 * 2^23 rounds to an integer, which the low bits then hold */
+    const vf round = vf_set1(12582912.0f + offset);
     const vf one = vf_set1(1.0f);
-    vf biased[EXP_TOGETHER], k[EXP_TOGETHER], r[EXP_TOGETHER], y[EXP_TOGETHER];
+    vf r[EXP_TOGETHER];
     EACH biased[i] = vf_fma(x[i], vf_set1(1.44269504f), round);
     EACH k[i] = vf_sub(biased[i], round);
     /* ln 2 in two parts: k times the first is exact */
@@ -43,8 +44,25 @@ RAPTI_INLINE void vf_exp_each(vf *x, vm *below, const int n, const float lowest)
     } else { /* the large term last: one rounding less where it counts */
         EACH y[i] = vf_add(one, vf_fma(vf_mul(r[i], r[i]), y[i], r[i]));
     }
+}
+
+/* exp of n vectors in place, 0 for x below `lowest`, a literal >= LEAST_NORMAL (see below[i]). */
+RAPTI_INLINE void vf_exp_each(vf *x, vm *below, const int n, const float lowest) {
+    vf biased[EXP_TOGETHER], k[EXP_TOGETHER], y[EXP_TOGETHER];
+    exp_parts(x, y, k, biased, n, 127.0f);
     EACH below[i] = vf_lt(x[i], vf_set1(lowest));
     EACH x[i] = vf_scale_or_zero(below[i], y[i], k[i], biased[i]);
+}
+
+/* The same, bit for bit, if vr_near(*seen) in the end and no result is infinite: it is not asked of
+ * each x whether it is below -86.9. */
+RAPTI_INLINE void vf_exp_near(vf *x, vr *seen, const int n) {
+    vf biased[EXP_TOGETHER], k[EXP_TOGETHER], y[EXP_TOGETHER];
+    exp_parts(x, y, k, biased, n, 125.0f);
+    RAPTI_UNROLL(8) for (int i = 0; i < n; i += 2) {
+        *seen = vr_see(*seen, biased[i], biased[i + 1 < n ? i + 1 : i]);
+    }
+    EACH x[i] = vf_scale_near(y[i], k[i], biased[i]);
 }
 
 #undef EACH

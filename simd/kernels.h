@@ -53,7 +53,7 @@ typedef struct rapti_product {
 
 /* The running state of the online softmax, one number per query. */
 typedef struct rapti_softmax_state {
-    float *max;     /* largest score so far, -inf at the start */
+    float *max;     /* largest score so far (but see softmax_try_near), -inf at the start */
     float *sum;     /* sum of exp(score - shift), 0 at the start */
     float *shift;   /* what is subtracted: near max (softmax.h), 0 at the start */
     float *rescale; /* factor that the last block put on everything before it */
@@ -168,6 +168,11 @@ typedef struct rapti_kernels {
      * the scores spoilt and the state as it was. */
     int (*softmax_try)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                        rapti_softmax_state state);
+    /* The same for begin < end, faster, and without a look at each score: it refuses also where a
+     * lane's weights are many and near e^8, or reach below e^-86. Of `max` it leaves only what
+     * matters: some number within the neighbourhood of the shift. */
+    int (*softmax_try_near)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                            int64_t to, rapti_softmax_state state);
     /* softmax_exp with SLEEF's exponential; results below 2^-126 are 0 as well. */
     void (*softmax_exp_any)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
                             int64_t to, rapti_softmax_state state);

@@ -42,17 +42,26 @@ RAPTI_INLINE vf exp_flushed(vf x) {
 _Static_assert((int)EXP_TOGETHER % 2 == 0 && (int)EXP_TOGETHER <= 8,
                "odd keys would become even ones, or more are unrolled than asked for");
 
+/* Which exponential: SLEEF's; the inline one; the inline one where none should be 0 (exp.h). */
+typedef enum weight_exp { EXP_SLEEF, EXP_INLINE, EXP_NEAR } weight_exp;
+
 /* How the weights of a block are computed; all literal. */
 typedef struct weighing {
-    int any;    /* SLEEF's exponential */
+    weight_exp exp;
     int shifts; /* the shift is subtracted; may be 0 where every lane's is */
     int tracks; /* the maximum is wanted */
 } weighing;
 
-/* The block's sum, its maximum (that of the keys before included), and what is subtracted. */
+/* The block's sum, its maximum (that of the keys before included), what is subtracted, and for
+ * EXP_NEAR what was seen. */
 typedef struct block_sums {
     vf even, odd, max_even, max_odd, shift;
+    vr seen;
 } block_sums;
+
+RAPTI_INLINE block_sums start_sums(vf shift, vf max) {
+    return (block_sums){vf_zero(), vf_zero(), max, max, shift, vr_none()};
+}
 
 /* P[k] in place of S[k] for n keys, n literal, the first of them an even one. */
 RAPTI_INLINE void weigh_keys(float *s, int64_t ld, const int n, const weighing how, block_sums *w) {
@@ -67,8 +76,10 @@ RAPTI_INLINE void weigh_keys(float *s, int64_t ld, const int n, const weighing h
     if (how.shifts) {
         RAPTI_UNROLL(8) for (int i = 0; i < n; i++) { p[i] = vf_sub(p[i], w->shift); }
     }
-    if (how.any) {
+    if (how.exp == EXP_SLEEF) {
         RAPTI_UNROLL(8) for (int i = 0; i < n; i++) { p[i] = exp_flushed(p[i]); }
+    } else if (how.exp == EXP_NEAR) {
+        vf_exp_near(p, &w->seen, n);
     } else {
         vm below[EXP_TOGETHER];
         vf_exp_each(p, below, n, LEAST_NORMAL);
@@ -80,17 +91,16 @@ RAPTI_INLINE void weigh_keys(float *s, int64_t ld, const int n, const weighing h
     }
 }
 
-RAPTI_INLINE vf weigh_block(float *s, int64_t ld, int64_t begin, int64_t end, vf shift, vf *max,
-                            const weighing how) {
-    block_sums w = {vf_zero(), vf_zero(), *max, *max, shift};
+/* Returns the block's sum. */
+RAPTI_INLINE vf weigh_block(float *s, int64_t ld, int64_t begin, int64_t end, const weighing how,
+                            block_sums *w) {
     int64_t k = begin;
     for (; k + EXP_TOGETHER <= end; k += EXP_TOGETHER) {
-        weigh_keys(s + k * ld, ld, EXP_TOGETHER, how, &w);
+        weigh_keys(s + k * ld, ld, EXP_TOGETHER, how, w);
     }
-    for (; k + 2 <= end; k += 2) { weigh_keys(s + k * ld, ld, 2, how, &w); }
-    if (k < end) { weigh_keys(s + k * ld, ld, 1, how, &w); }
-    *max = vf_max(w.max_even, w.max_odd);
-    return vf_add(w.even, w.odd);
+    for (; k + 2 <= end; k += 2) { weigh_keys(s + k * ld, ld, 2, how, w); }
+    if (k < end) { weigh_keys(s + k * ld, ld, 1, how, w); }
+    return vf_add(w->even, w->odd);
 }
 
 static void clear_outside(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
@@ -124,40 +134,67 @@ static int softmax_max(const float *s, int64_t ld, int64_t begin, int64_t end,
     return !vm_all(vf_eq(shift, old_shift)) || !vm_all(vf_eq(sum, sum));
 }
 
+/* Weighs the block with the shift as it is: it need not be subtracted where it is 0. */
+RAPTI_INLINE vf weigh_unmoved(float *s, int64_t ld, int64_t begin, int64_t end, weight_exp exp,
+                              int tracks, block_sums *w) {
+    if (vm_all(vf_eq(w->shift, vf_zero()))) {
+        return weigh_block(s, ld, begin, end, (weighing){exp, 0, tracks}, w);
+    }
+    return weigh_block(s, ld, begin, end, (weighing){exp, 1, tracks}, w);
+}
+
+static void take_block(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
+                       vf max, vf sum, rapti_softmax_state state) {
+    vf_store(state.max, max);
+    vf_store(state.sum, sum);
+    vf_store(state.rescale, vf_set1(1.0f));
+    clear_outside(s, ld, from, begin, end, to);
+}
+
 /* A sum of NaN is refused as well: the maximum may have lost sight of the NaN, and the bits of a
  * row that is NaN shall be those of the two halves. */
 static int softmax_try(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                        rapti_softmax_state state) {
     const vf old_max = vf_load(state.max), shift = vf_load(state.shift);
-    vf max = old_max;
-    const vf block = vm_all(vf_eq(shift, vf_zero()))
-                         ? weigh_block(s, ld, begin, end, shift, &max, (weighing){0, 0, 1})
-                         : weigh_block(s, ld, begin, end, shift, &max, (weighing){0, 1, 1});
-    const vf sum = vf_add(vf_load(state.sum), block);
+    block_sums w = start_sums(shift, old_max);
+    const vf block = weigh_unmoved(s, ld, begin, end, EXP_INLINE, 1, &w);
+    const vf max = vf_max(w.max_even, w.max_odd), sum = vf_add(vf_load(state.sum), block);
     if (!vm_all(vf_eq(next_shift(old_max, max, shift), shift)) || !vm_all(vf_eq(sum, sum))) {
         return 0;
     }
-    vf_store(state.max, max);
-    vf_store(state.sum, sum);
-    vf_store(state.rescale, vf_set1(1.0f));
-    clear_outside(s, ld, from, begin, end, to);
+    take_block(s, ld, from, begin, end, to, max, sum, state);
+    return 1;
+}
+
+/* Sums tell enough of the maximum: no weight of n is above their sum, and one is not below an nth
+ * of it. The two bounds keep more than rounding away from e^8 and e^-8. */
+static int softmax_try_near(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                            int64_t to, rapti_softmax_state state) {
+    const vf most = vf_set1(2900.0f), least = vf_set1(3.5e-4f * (float)(end - begin));
+    const vf shift = vf_load(state.shift);
+    block_sums w = start_sums(shift, shift);
+    const vf block = weigh_unmoved(s, ld, begin, end, EXP_NEAR, 0, &w);
+    const vf sum = vf_add(vf_load(state.sum), block);
+    if (!vr_near(w.seen) || !vm_all(vf_lt(block, most)) || !vm_all(vf_lt(least, sum))) { return 0; }
+    take_block(s, ld, from, begin, end, to, vf_max(vf_load(state.max), shift), sum, state);
     return 1;
 }
 
 RAPTI_INLINE void exp_step(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
-                           int64_t to, rapti_softmax_state state, const weighing how) {
-    vf max = vf_zero();
-    const vf sum = weigh_block(s, ld, begin, end, vf_load(state.shift), &max, how);
+                           int64_t to, rapti_softmax_state state, weight_exp exp) {
+    const vf shift = vf_load(state.shift);
+    block_sums w = start_sums(shift, shift);
+    const vf sum = weigh_block(s, ld, begin, end, (weighing){exp, 1, 0}, &w);
     vf_store(state.sum, vf_fma(vf_load(state.sum), vf_load(state.rescale), sum));
     clear_outside(s, ld, from, begin, end, to);
 }
 
 static void softmax_exp(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                         rapti_softmax_state state) {
-    exp_step(s, ld, from, begin, end, to, state, (weighing){0, 1, 0});
+    exp_step(s, ld, from, begin, end, to, state, EXP_INLINE);
 }
 
 static void softmax_exp_any(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
                             int64_t to, rapti_softmax_state state) {
-    exp_step(s, ld, from, begin, end, to, state, (weighing){1, 1, 0});
+    exp_step(s, ld, from, begin, end, to, state, EXP_SLEEF);
 }

@@ -44,6 +44,7 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .apply_bias = apply_bias,
     .softmax_max = softmax_max,
     .softmax_try = softmax_try,
+    .softmax_try_near = softmax_try_near,
     .softmax_exp = softmax_exp,
     .softmax_exp_any = softmax_exp_any,
     .drop_lanes = drop_lanes,

@@ -70,6 +70,20 @@ RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
     (void)biased;
     return _mm512_maskz_scalef_ps((__mmask16)~m, y, k);
 }
+/* Far out, scalef gives 0 or infinity as it should: such k may pass unseen. */
+typedef __m512i vr;
+RAPTI_INLINE vr vr_none(void) { return _mm512_castps_si512(vf_set1(12582912.0f)); }
+RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) {
+    return _mm512_ternarylogic_epi32(seen, _mm512_castps_si512(a), _mm512_castps_si512(b), 0xfe);
+}
+RAPTI_INLINE int vr_near(vr seen) {
+    const __m512i above = _mm512_sub_epi32(seen, vr_none());
+    return _mm512_cmple_epu32_mask(above, _mm512_set1_epi32(255)) == 0xffff;
+}
+RAPTI_INLINE vf vf_scale_near(vf y, vf k, vf biased) {
+    (void)biased;
+    return _mm512_scalef_ps(y, k);
+}
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)p);
     return _mm512_mask_blend_ps(_mm_cmpeq_epi8_mask(bytes, _mm_setzero_si128()),

@@ -154,14 +154,32 @@ RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) {
     return a;
 }
 
+/* 2^k; the low bits of biased's representation and `more` sum up to k + 127 */
+RAPTI_INLINE vf power_of_two(vf biased, uint32_t more) {
+    uint32_t bits[VEC_LANES];
+    memcpy(bits, &biased, sizeof bits);
+    EACH_LANE bits[lane] = (bits[lane] + more) << 23;
+    memcpy(&biased, bits, sizeof bits);
+    return biased;
+}
 /* y * 2^k, and 0 where m; the low bits of biased's representation hold k + 127 */
 RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
     (void)k;
-    uint32_t bits[VEC_LANES];
-    memcpy(bits, &biased, sizeof bits);
-    EACH_LANE bits[lane] <<= 23;
-    memcpy(&biased, bits, sizeof bits);
-    return vf_mul_or_zero(m, y, biased);
+    return vf_mul_or_zero(m, y, power_of_two(biased, 0));
+}
+typedef struct vr {
+    int near;
+} vr;
+RAPTI_INLINE vr vr_none(void) { return (vr){1}; }
+RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) {
+    EACH_LANE seen.near &= a.lane[lane] >= 12582912.0f && a.lane[lane] <= 12583165.0f;
+    EACH_LANE seen.near &= b.lane[lane] >= 12582912.0f && b.lane[lane] <= 12583165.0f;
+    return seen;
+}
+RAPTI_INLINE int vr_near(vr seen) { return seen.near; }
+RAPTI_INLINE vf vf_scale_near(vf y, vf k, vf biased) {
+    (void)k;
+    return vf_mul(y, power_of_two(biased, 2));
 }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     vf r;

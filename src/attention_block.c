@@ -78,26 +78,36 @@ void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, cons
     rapti_attention_multiply_keys(s, g, b, &keys);
 }
 
+static int try_softmax(const rapti_task_state *s, const rapti_block *b, int near, int64_t ld,
+                       float *scores, rapti_range seen, rapti_softmax_state state) {
+    const rapti_kernels *kernels = s->plan->kernels;
+    return (near ? kernels->softmax_try_near
+                 : kernels->softmax_try)(scores, ld, b->from, seen.begin, seen.end, b->to, state);
+}
+
 /* One lane vector, whose keys [seen.begin, seen.end) are visible to some lane. The shift of the
- * blocks before is tried first, unless it was in vain in the vector's last block (or, in its first,
- * in the task's last vector): a try that fails costs the vector's scores. */
+ * blocks before is tried first, near where no score is -inf; a try that fails costs the vector's
+ * scores. After one that had to fail, the next block takes two passes; after a near one that
+ * did not, the next try is a plain one. The vectors of later groups begin as the last one that
+ * failed goes on. */
 static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_block *b, int64_t v,
                            rapti_range seen) {
     const rapti_kernels *kernels = s->plan->kernels;
     const int64_t lane = v * kernels->lanes;
     const rapti_softmax_state state = rapti_vector_state(g, lane);
+    const int hides = s->p->mask.data || rapti_attention_limited(g, b);
+    const int near = g->way[v] == RAPTI_TRY_NEAR && !hides;
     float *scores = s->scores + lane;
     rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
-    if (!(g->started ? g->moving[v] : s->moving)) {
-        if (kernels->softmax_try(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state)) {
-            return;
-        }
+    if (g->way[v] != RAPTI_TWO_PASSES) {
+        if (try_softmax(s, b, near, g->lanes, scores, seen, state)) { return; }
         const rapti_key_rows keys = score_rows(s, g);
         multiply_part(s, g, b, &keys, seen, v, 1);
         rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
     }
-    g->moving[v] = kernels->softmax_max(scores, g->lanes, seen.begin, seen.end, state);
-    s->moving = g->moving[v];
+    const int moved = kernels->softmax_max(scores, g->lanes, seen.begin, seen.end, state);
+    g->way[v] = moved ? RAPTI_TWO_PASSES : near ? RAPTI_TRY : RAPTI_TRY_NEAR;
+    s->way = g->way[v];
     kernels->softmax_exp(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state);
 }
 

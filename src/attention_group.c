@@ -52,7 +52,6 @@ void rapti_attention_place_group(const rapti_task_state *s, int64_t index, rapti
     g->first_row = first * width;
     g->rows = rapti_min(g->lanes, s->plan->rows - g->first_row);
     g->opened = g->started = 0;
-    memset(g->moving, 0, sizeof g->moving);
     const int64_t first_head = s->kv_head * p->heads_per_kv;
     const rapti_limits limits = rapti_attention_limits(p, s->batch);
     rapti_row r = {first_head + g->first_row % p->heads_per_kv, g->first_row / p->heads_per_kv};
@@ -83,6 +82,7 @@ void rapti_attention_open_group(const rapti_task_state *s, rapti_group *g) {
     for (int64_t lane = 0; lane < g->lanes; lane += width) {
         s->plan->kernels->gather_lanes(g->q_row + lane, s->p->q.stride[3], s->p->dim, s->p->scale,
                                        g->qt + lane, g->lanes);
+        g->way[lane / width] = s->way;
     }
     g->opened = 1;
 }

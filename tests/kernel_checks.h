@@ -37,6 +37,7 @@ kernel_check_fn check_product_seen;
 kernel_check_fn check_scatter_lanes;
 kernel_check_fn check_score_gradient;
 kernel_check_fn check_softmax_columns;
+kernel_check_fn check_softmax_far;
 kernel_check_fn check_softmax_gradients;
 kernel_check_fn check_softmax_ranges;
 kernel_check_fn check_softmax_row;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * kernel_checks_softmax.c: softmax_max with softmax_exp or softmax_exp_any, one step of the online
  * softmax: one block against double precision, blocks in sequence against the softmax of the whole,
- * and the bits that must not depend on the visible range; softmax_try against the two. */
+ * and the bits that must not depend on the visible range; softmax_try and softmax_try_near against
+ * the two. */
 #include "kernel_checks.h"
 
 #include "kernel_tools.h"
@@ -238,6 +239,31 @@ static void check_try(tally *t, const block_case *c, const tile *before, const t
     tile_return(&x);
 }
 
+/* The same for softmax_try_near, which may refuse more often and keeps less of the maximum. Returns
+ * whether it did its work. */
+static bool check_near(tally *t, const block_case *c, const tile *before, const tile *after,
+                       bool moved) {
+    const int64_t lanes = t->k->lanes;
+    tile x = tile_take(before->s.rows, lanes, c->ld);
+    tile_copy(&x, before);
+    plane_seal(&x.s);
+    const bool done =
+        t->k->softmax_try_near(x.s.at, c->ld, c->from, c->begin, c->end, c->to, x.run) != 0;
+    if (done && (moved || has_nan(after, lanes))) { block_fail(t, c, -1, "near did", 1.0, 0.0); }
+    for (int64_t i = 0; i < lanes && done; i++) {
+        if (!(fabsf(x.run.max[i] - x.run.shift[i]) <= 8.0f)) {
+            block_fail(t, c, i, "near's max", (double)x.run.max[i], (double)x.run.shift[i]);
+        }
+        x.run.max[i] = after->run.max[i];
+    }
+    const char *difference = done ? tile_difference(&x, after, lanes, c->from, c->to)
+                                  : tile_difference(&x, before, lanes, 0, 0);
+    if (difference) { block_fail(t, c, -1, difference, 0.0, 0.0); }
+    if (!plane_kept(&x.s, c->from, c->to)) { block_fail(t, c, -1, "near outside", 0.0, 0.0); }
+    tile_return(&x);
+    return done;
+}
+
 /* outcomes: tries refused, tries done. */
 static void run_block(tally *t, const block_case *c, int *outcomes) {
     const int64_t lanes = t->k->lanes;
@@ -258,6 +284,10 @@ static void run_block(tally *t, const block_case *c, int *outcomes) {
     }
     if (!plane_kept(&x.s, c->from, c->to)) { block_fail(t, c, -1, "written outside", 0.0, 0.0); }
     if (c->which == EXP_INLINE) { check_try(t, c, &before, &x, moved, outcomes); }
+    if (c->which == EXP_INLINE && c->begin < c->end) {
+        const bool done = check_near(t, c, &before, &x, moved);
+        if (!done && c->calm && !has_nan(&x, lanes)) { block_fail(t, c, -1, "near", 0.0, 1.0); }
+    }
     tile_return(&x);
     tile_return(&before);
 }
@@ -297,11 +327,63 @@ static int check_step(tally t, exponential which) {
 }
 
 int check_softmax_step(const rapti_kernels *k, FILE *log) {
-    return check_step((tally){k, "softmax_max, softmax_exp, softmax_try", log, 0}, EXP_INLINE);
+    return check_step((tally){k, "softmax_max, softmax_exp, softmax_try, softmax_try_near", log, 0},
+                      EXP_INLINE);
 }
 
 int check_softmax_step_any(const rapti_kernels *k, FILE *log) {
     return check_step((tally){k, "softmax_max, softmax_exp_any", log, 0}, EXP_ANY);
+}
+
+/* ---- Scores far from the shift ---- */
+
+/* Three keys with score 0, the last of them with `score` in the last lane, or all three of them.
+ * Returns whether a near try did its work. */
+static bool try_far(tally *t, float score, bool all) {
+    const int64_t lanes = t->k->lanes;
+    const block_case c = {EXP_INLINE, 0, 0, 3, 3, lanes, bits_of(score), false, false};
+    tile before = tile_take(3, lanes, lanes), after = tile_take(3, lanes, lanes);
+    for (int64_t n = 0; n < 3 * lanes; n++) { before.s.at[n] = 0.0f; }
+    for (int64_t key = all ? 0 : 2; key < 3; key++) { before.s.at[(key + 1) * lanes - 1] = score; }
+    tile_copy(&after, &before);
+    const bool moved = softmax_step(t->k, EXP_INLINE, &after, after.s.at, 0, 0, 3, 3);
+    const bool done = check_near(t, &c, &before, &after, moved);
+    tile_return(&after);
+    tile_return(&before);
+    return done;
+}
+
+/* Floats between two of one sign, every `step`-th. */
+static void try_floats(tally *t, float from, float to, uint32_t step) {
+    for (uint32_t bits = bits_of(from); bits <= bits_of(to); bits += step) {
+        (void)try_far(t, float_of(bits), false);
+    }
+}
+
+/* About where weights become denormal, where powers of two leave the floats, where the number that
+ * shows them (exp.h) leaves its binade on either side, and everywhere. */
+int check_softmax_far(const rapti_kernels *k, FILE *log) {
+    tally t = {k, "softmax_try_near, far scores", log, 0};
+    static const struct {
+        float score;
+        bool all, done;
+    } edges[] = {{-86.9f, false, true},     {-87.5f, false, false}, {7.5f, false, true},
+                 {-INFINITY, false, false}, {8.5f, false, false},   {-7.5f, true, true},
+                 {-8.5f, true, false},      {6.5f, true, true},     {7.5f, true, false}};
+    for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++) {
+        if (try_far(&t, edges[i].score, edges[i].all) != edges[i].done) {
+            tally_fail(&t, "score %g %s", (double)edges[i].score,
+                       edges[i].done ? "refused" : "done");
+        }
+    }
+    try_floats(&t, -86.9f, -87.4f, 7);
+    try_floats(&t, -87.4f, -104.5f, 301);
+    try_floats(&t, 87.0f, 93.0f, 101);
+    try_floats(&t, 2907000.0f, 2907500.0f, 1);
+    try_floats(&t, -2907000.0f, -2907500.0f, 1);
+    try_floats(&t, 0x1p-20f, INFINITY, 60013);
+    try_floats(&t, -0x1p-20f, -INFINITY, 60013);
+    return t.failures;
 }
 
 /* ---- Blocks in sequence ---- */

@@ -41,14 +41,14 @@ Test(shift, smallest_weight) {
 /* Scores that rise or fall over many blocks: what is subtracted follows the maximum up. */
 Test(shift, scores_that_drift) {
     enum { COUNT = 900 };
-    static const float steps[] = {0.01f, 0.05f, 0.3f, 2, 400, -0.01f, -0.05f, -0.3f, -2, -400};
-    static const float starts[] = {0, 20, -600};
+    static const float steps[] = {0.01f, 0.05f, 0.3f, 2, 400, -0.01f, -0.05f, -0.3f, -2, -400, 0};
+    static const float starts[] = {0, 7.9f, 20, -600};
     rapt_context *context = plain_context(1, NULL);
     float k[COUNT], v[COUNT];
-    for (int n = 0; n < 30; n++) {
+    for (int n = 0; n < 44; n++) {
         double sum = 0, top = 0, total = 0;
         for (int j = 0; j < COUNT; j++) {
-            k[j] = starts[n / 10] + steps[n % 10] * (float)j;
+            k[j] = starts[n / 11] + steps[n % 11] * (float)j;
             v[j] = (float)(j % 7) - 2.5f;
         }
         const double max = (double)(k[0] > k[COUNT - 1] ? k[0] : k[COUNT - 1]);
@@ -63,10 +63,10 @@ Test(shift, scores_that_drift) {
         const double error = fabs((double)out - top / sum),
                      error_lse = (double)lse - max - log(sum);
         cr_expect_leq(error, 2e-6 * total / sum, "from %g by %g: out off by %.3g",
-                      (double)starts[n / 10], (double)steps[n % 10], error);
+                      (double)starts[n / 11], (double)steps[n % 11], error);
         cr_expect_leq(fabs(error_lse), 2e-7 * (fabs(max) + log(sum) + 1.0),
-                      "from %g by %g: lse off by %.3g", (double)starts[n / 10],
-                      (double)steps[n % 10], error_lse);
+                      "from %g by %g: lse off by %.3g", (double)starts[n / 11],
+                      (double)steps[n % 11], error_lse);
     }
     rapt_context_destroy(context);
 }
