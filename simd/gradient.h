@@ -103,32 +103,28 @@ static void score_gradient(const rapti_gradient *g) {
     }
 }
 
-/* One square of a into lanes_out, times one of b to the dots; n <= VEC_LANES columns. */
-RAPTI_INLINE vf gather_dot(const vf *a, const vf *b, int64_t n, float *lanes_out, int64_t ld,
-                           vf dots) {
-    if (n == VEC_LANES) { /* literal bounds keep the squares in registers */
-        RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) {
-            vf_store(lanes_out + j * ld, a[j]);
-            dots = vf_fma(a[j], b[j], dots);
-        }
-        return dots;
-    }
-    for (int64_t j = 0; j < n; j++) {
-        vf_store(lanes_out + j * ld, a[j]);
-        dots = vf_fma(a[j], b[j], dots);
-    }
-    return dots;
-}
-
+/* The dots keep the order of c, whichever loop a column is in. */
 static void gather_dots(const float *const *a, int64_t a_stride, const float *const *b,
                         int64_t b_stride, int64_t size, float *lanes_out, int64_t ld, float *dots) {
-    vf sum = vf_zero();
-    for (int64_t c = 0; c < size; c += VEC_LANES) {
+    vf sum = vf_zero(), x[VEC_LANES], y[VEC_LANES];
+    int64_t c = 0;
+    for (; a_stride == 1 && b_stride == 1 && c + VEC_LANES <= size; c += VEC_LANES) {
+        float *out = lanes_out + c * ld;
+        vf_load_square(a, c, x);
+        RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) { vf_store(out + j * ld, x[j]); }
+        vf_load_square(b, c, y);
+        RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) {
+            sum = vf_fma(vf_load(out + j * ld), y[j], sum);
+        }
+    }
+    for (; c < size; c += VEC_LANES) {
         const int64_t n = size - c < VEC_LANES ? size - c : VEC_LANES;
-        vf x[VEC_LANES], y[VEC_LANES];
         load_columns(a, a_stride, c, n, x);
         load_columns(b, b_stride, c, n, y);
-        sum = gather_dot(x, y, n, lanes_out + c * ld, ld, sum);
+        for (int64_t j = 0; j < n; j++) {
+            vf_store(lanes_out + (c + j) * ld, x[j]);
+            sum = vf_fma(x[j], y[j], sum);
+        }
     }
     vf_store(dots, sum);
 }

@@ -8,18 +8,20 @@
 static void gather_lanes(const float *const *rows, int64_t stride, int64_t size, float scale,
                          float *lanes_out, int64_t ld) {
     const vf factor = vf_set1(scale);
-    for (int64_t d = 0; d < size; d += VEC_LANES) {
+    int64_t d = 0;
+    for (; stride == 1 && d + VEC_LANES <= size; d += VEC_LANES) {
+        vf tile[VEC_LANES];
+        vf_load_square(rows, d, tile);
+        RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) {
+            vf_store(lanes_out + (d + j) * ld, vf_mul(tile[j], factor));
+        }
+    }
+    for (; d < size; d += VEC_LANES) {
         const int64_t n = size - d < VEC_LANES ? size - d : VEC_LANES;
         vf tile[VEC_LANES];
         load_columns(rows, stride, d, n, tile);
-        if (n == VEC_LANES) { /* literal bounds keep the tile in registers */
-            RAPTI_UNROLL(16) for (int j = 0; j < VEC_LANES; j++) {
-                vf_store(lanes_out + (d + j) * ld, vf_mul(tile[j], factor));
-            }
-        } else {
-            for (int64_t j = 0; j < n; j++) {
-                vf_store(lanes_out + (d + j) * ld, vf_mul(tile[j], factor));
-            }
+        for (int64_t j = 0; j < n; j++) {
+            vf_store(lanes_out + (d + j) * ld, vf_mul(tile[j], factor));
         }
     }
 }

@@ -48,6 +48,8 @@ RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm256_blendv_ps(no, yes
 RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) {
     return _mm256_andnot_ps(m, _mm256_mul_ps(a, b));
 }
+/* a + b, and c where m */
+RAPTI_INLINE vf vf_add_unless(vm m, vf a, vf b, vf c) { return vf_select(m, c, vf_add(a, b)); }
 RAPTI_INLINE vm vm_or(vm a, vm b) { return _mm256_or_ps(a, b); }
 RAPTI_INLINE int vm_all(vm m) { return _mm256_movemask_ps(m) == 0xff; }
 

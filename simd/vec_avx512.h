@@ -48,6 +48,10 @@ RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, 
 RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) {
     return _mm512_maskz_mul_ps((__mmask16)~m, a, b);
 }
+/* a + b, and c where m */
+RAPTI_INLINE vf vf_add_unless(vm m, vf a, vf b, vf c) {
+    return _mm512_mask_add_ps(c, (__mmask16)~m, a, b);
+}
 RAPTI_INLINE vm vm_or(vm a, vm b) { return (vm)(a | b); }
 RAPTI_INLINE int vm_all(vm m) { return m == 0xffff; }
 

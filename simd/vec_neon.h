@@ -66,6 +66,8 @@ RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) { return vbslq_f32(m, yes, no); }
 RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) {
     return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(vmulq_f32(a, b)), m));
 }
+/* a + b, and c where m */
+RAPTI_INLINE vf vf_add_unless(vm m, vf a, vf b, vf c) { return vf_select(m, c, vf_add(a, b)); }
 RAPTI_INLINE vm vm_or(vm a, vm b) { return vorrq_u32(a, b); }
 RAPTI_INLINE int vm_all(vm m) { return vminvq_u32(m) != 0; }
 

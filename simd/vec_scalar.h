@@ -93,6 +93,8 @@ RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) {
 }
 /* a * b, and 0 where m */
 RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) { return vf_select(m, vf_zero(), vf_mul(a, b)); }
+/* a + b, and c where m */
+RAPTI_INLINE vf vf_add_unless(vm m, vf a, vf b, vf c) { return vf_select(m, c, vf_add(a, b)); }
 RAPTI_INLINE vm vm_or(vm a, vm b) {
     EACH_LANE a.lane[lane] |= b.lane[lane];
     return a;

@@ -23,13 +23,16 @@ static void hide_outside(float *s, int64_t ld, int64_t from, int64_t to, const i
 
 RAPTI_INLINE void add_term(vf term, float *s) {
     const vf hidden = vf_set1(-__builtin_inff());
-    vf_store(s, vf_select(vf_eq(term, hidden), hidden, vf_add(vf_load(s), term)));
+    vf_store(s, vf_add_unless(vf_eq(term, hidden), vf_load(s), term, hidden));
 }
 
 /* terms[k]: what is added to key k of the tile, keys <= VEC_LANES */
 RAPTI_INLINE void add_terms(const vf terms[VEC_LANES], float *s, int64_t ld, int64_t keys) {
     if (keys == VEC_LANES) { /* literal bounds keep the terms in registers */
-        RAPTI_UNROLL(16) for (int k = 0; k < VEC_LANES; k++) { add_term(terms[k], s + k * ld); }
+        RAPTI_UNROLL(16) for (int k = 0; k < VEC_LANES; k++) {
+            add_term(terms[k], s);
+            s += ld; /* 16 products with ld are more than there are registers */
+        }
     } else {
         for (int64_t k = 0; k < keys; k++) { add_term(terms[k], s + k * ld); }
     }
@@ -70,7 +73,13 @@ static void apply_mask(const uint8_t *const *rows, int64_t stride, int64_t from,
 
 static void apply_bias(const float *const *rows, int64_t stride, int64_t from, int64_t to, float *s,
                        int64_t ld) {
-    for (int64_t k = from; k < to; k += VEC_LANES) {
+    int64_t k = from;
+    for (; stride == 1 && k + VEC_LANES <= to; k += VEC_LANES) {
+        vf terms[VEC_LANES];
+        vf_load_square(rows, k, terms);
+        add_terms(terms, s + k * ld, ld, VEC_LANES);
+    }
+    for (; k < to; k += VEC_LANES) {
         const int64_t keys = to - k < VEC_LANES ? to - k : VEC_LANES;
         vf terms[VEC_LANES];
         load_columns(rows, stride, k, keys, terms);
