@@ -12,6 +12,9 @@
 /* No row has more lanes, no group more lane vectors. */
 enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
 
+/* product_few takes no more lanes. */
+enum { RAPTI_FEW_LANES = 4 };
+
 /* Sums of exponentials run over blocks of this many vectors, then over so many blocks: a chunk. */
 enum { RAPTI_SUM_VECTORS = 64, RAPTI_SUM_BLOCKS = 64 };
 
@@ -45,8 +48,8 @@ typedef struct rapti_product {
     int64_t rows, inner, vectors;
     rapti_prefetch *prefetch; /* null = none */
 
-    /* product: memory that will be used soon. It asks for all of it, evenly while it runs, into the
-     * second cache level. 0 bytes = none. */
+    /* product, product_few: memory that will be used soon. They ask for all of it, evenly while
+     * they run, into the second cache level. 0 bytes = none. */
     const void *stream;
     int64_t stream_bytes;
 } rapti_product;
@@ -130,10 +133,16 @@ typedef struct rapti_kernels {
     int32_t column_vectors; /* lane vectors in the widest register tile of columns */
     int32_t tile_rows;      /* rows of that tile */
     int32_t key_block;      /* keys per block */
+    int32_t few_lanes;      /* lanes up to which product_few pays, fewer than `lanes`; 0 = never */
 
     /* C = A B; and C = factor[i] * C + A B, rows of C in cache. Sums run over k in order. */
     void (*product)(const rapti_product *p);
     void (*product_add)(const rapti_product *p);
+
+    /* The same as product, of one vector (`vectors` is not read) whose lanes from `lanes` - 1 on
+     * are copies of one another. a_k is 1, rows and inner are `lanes` of the table or more, and
+     * 1 <= lanes <= RAPTI_FEW_LANES. */
+    void (*product_few)(const rapti_product *p, int64_t lanes);
 
     /* The same as product_add (product if factor is null), slowly, leaving out the terms where
      * seen[k * a_k + i * a_row] is -inf: a NaN in a B row that a query does not see stays out. */

@@ -5,6 +5,7 @@
 #include "gradient.h"
 #include "kernels.h"
 #include "product.h"
+#include "product_few.h"
 #include "rows.h"
 #include "score.h"
 #include "softmax.h"
@@ -27,6 +28,9 @@ _Static_assert((int)VEC_LANES <= (int)RAPTI_MAX_LANES, "wider vectors than kerne
 _Static_assert((int)TILE_GROUP_VECTORS <= (int)RAPTI_MAX_GROUP_VECTORS,
                "larger groups than it admits");
 
+_Static_assert((int)TILE_FEW_LANES < (int)VEC_LANES, "a full vector is not few");
+_Static_assert((int)TILE_FEW_LANES <= (int)RAPTI_FEW_LANES, "more lanes than product_few takes");
+
 extern const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA);
 const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .isa = RAPTI_TEXT(VEC_ISA),
@@ -35,7 +39,9 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .column_vectors = TILE_COLUMN_VECTORS,
     .tile_rows = TILE_ROWS,
     .key_block = TILE_KEY_BLOCK,
+    .few_lanes = TILE_FEW_LANES,
     .product = product,
+    .product_few = product_few,
     .product_add = product_add,
     .product_seen = product_seen,
     .gather_lanes = gather_lanes,

@@ -17,7 +17,8 @@ enum { VEC_FUSED = 1 }; /* vf_fma rounds once */
 /* Register tiles, rows x vectors, for 1 to 4 vectors: 24 accumulators, 32 registers. */
 enum { TILE_ROWS_1 = 16, TILE_ROWS_2 = 12, TILE_ROWS_3 = 8, TILE_ROWS_4 = 6 };
 enum { TILE_GROUP_VECTORS = 3, TILE_COLUMN_VECTORS = 4, TILE_KEY_BLOCK = 128 };
-enum { EXP_TOGETHER = 4 }; /* vectors whose exponentials fit into the registers */
+enum { TILE_FEW_LANES = 4 }; /* lanes up to which product_few pays */
+enum { EXP_TOGETHER = 4 };   /* vectors whose exponentials fit into the registers */
 
 typedef __m512 vf;
 typedef __m512i vi;
@@ -129,24 +130,32 @@ RAPTI_INLINE void vf_transpose(vf r[16]) {
     }
 }
 
-/* r[j] lane i = rows[i][j]: quarters inserted while loading, then 4 x 4 squares within them */
+/* r[j] lane i = rows[i][j], columns 0 to 7 and 8 to 15 by themselves: rows i and i + 4 side by side
+ * while loading, 4 x 4 squares within quarters, then the quarters of rows 0 to 7 and 8 to 15 */
 RAPTI_INLINE void vf_load_square(const float *const *rows, int64_t offset, vf r[16]) {
-    RAPTI_UNROLL(4) for (int c = 0; c < 16; c += 4) {
-        vf t[4];
-        RAPTI_UNROLL(4) for (int i = 0; i < 4; i++) {
-            t[i] = _mm512_castps128_ps512(_mm_loadu_ps(rows[i] + offset + c));
-            t[i] = _mm512_insertf32x4(t[i], _mm_loadu_ps(rows[i + 4] + offset + c), 1);
-            t[i] = _mm512_insertf32x4(t[i], _mm_loadu_ps(rows[i + 8] + offset + c), 2);
-            t[i] = _mm512_insertf32x4(t[i], _mm_loadu_ps(rows[i + 12] + offset + c), 3);
+    RAPTI_UNROLL(2) for (int c = 0; c < 16; c += 8) {
+        vf t[8];
+        RAPTI_UNROLL(8) for (int i = 0; i < 8; i++) {
+            const float *const *row = rows + (i < 4 ? i : i + 4);
+            const __m512d low =
+                _mm512_castpd256_pd512(_mm256_castps_pd(_mm256_loadu_ps(row[0] + offset + c)));
+            const __m256d high = _mm256_castps_pd(_mm256_loadu_ps(row[4] + offset + c));
+            t[i] = _mm512_castpd_ps(_mm512_insertf64x4(low, high, 1));
         }
-        const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(t[0], t[1]));
-        const __m512d b = _mm512_castps_pd(_mm512_unpackhi_ps(t[0], t[1]));
-        const __m512d d = _mm512_castps_pd(_mm512_unpacklo_ps(t[2], t[3]));
-        const __m512d e = _mm512_castps_pd(_mm512_unpackhi_ps(t[2], t[3]));
-        r[c] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, d));
-        r[c + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, d));
-        r[c + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, e));
-        r[c + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, e));
+        RAPTI_UNROLL(2) for (int i = 0; i < 8; i += 4) {
+            const __m512d a = _mm512_castps_pd(_mm512_unpacklo_ps(t[i], t[i + 1]));
+            const __m512d b = _mm512_castps_pd(_mm512_unpackhi_ps(t[i], t[i + 1]));
+            const __m512d d = _mm512_castps_pd(_mm512_unpacklo_ps(t[i + 2], t[i + 3]));
+            const __m512d e = _mm512_castps_pd(_mm512_unpackhi_ps(t[i + 2], t[i + 3]));
+            t[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, d));
+            t[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, d));
+            t[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(b, e));
+            t[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(b, e));
+        }
+        RAPTI_UNROLL(4) for (int j = 0; j < 4; j++) {
+            r[c + j] = _mm512_shuffle_f32x4(t[j], t[j + 4], 0x88);
+            r[c + j + 4] = _mm512_shuffle_f32x4(t[j], t[j + 4], 0xdd);
+        }
     }
 }
 

@@ -11,11 +11,19 @@
 
 #include <string.h>
 
+/* 1 if product_few is the faster one for the last of the product's vectors. */
+static int few_pays(const rapti_kernels *kernels, const rapti_product *p, int64_t last_rows) {
+    return last_rows <= kernels->few_lanes && p->a_k == 1 && p->rows >= kernels->lanes &&
+           p->inner >= kernels->lanes;
+}
+
 static void multiply_part(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
                           const rapti_key_rows *k, rapti_range keys, int64_t first_vector,
                           int64_t vectors) {
-    const int64_t width = s->plan->kernels->lanes;
-    const rapti_product product = {
+    const rapti_kernels *kernels = s->plan->kernels;
+    const int64_t width = kernels->lanes;
+    const int64_t last_vector = g->vectors - 1, last_rows = g->rows - last_vector * width;
+    rapti_product product = {
         .a = rapti_kv_row(s, k->rows, b->start + keys.begin),
         .a_row = k->rows->stride[2],
         .a_k = k->rows->stride[3],
@@ -30,7 +38,17 @@ static void multiply_part(const rapti_task_state *s, const rapti_group *g, const
         .stream = k->ahead.at,
         .stream_bytes = k->ahead.bytes,
     };
-    s->plan->kernels->product(&product);
+    const int few = first_vector + vectors > last_vector && few_pays(kernels, &product, last_rows);
+    if (few) { product.vectors--; }
+    if (product.vectors > 0) {
+        kernels->product(&product);
+        product.stream_bytes = 0; /* asked for once */
+    }
+    if (few) {
+        product.b += product.vectors * width;
+        product.c += product.vectors * width;
+        kernels->product_few(&product, last_rows);
+    }
 }
 
 /* Across a diagonal, keys are multiplied only with the lane vectors that see them: these are always

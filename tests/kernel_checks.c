@@ -10,6 +10,7 @@
 const kernel_check kernel_checks[] = {
     {"table", check_table},
     {"product", check_product},
+    {"product_few", check_product_few},
     {"product_add", check_product_add},
     {"product_seen", check_product_seen},
     {"finish_product", check_finish_product},
@@ -49,6 +50,9 @@ int check_table(const rapti_kernels *k, FILE *log) {
     if (k->lanes < 1 || k->lanes > RAPTI_MAX_LANES) { tally_fail(&t, "%d lanes", (int)k->lanes); }
     if (k->group_vectors < 1 || k->group_vectors > RAPTI_MAX_GROUP_VECTORS) {
         tally_fail(&t, "%d vectors in a group", (int)k->group_vectors);
+    }
+    if (k->few_lanes < 0 || k->few_lanes >= k->lanes || k->few_lanes > RAPTI_FEW_LANES) {
+        tally_fail(&t, "%d lanes are few", (int)k->few_lanes);
     }
     if (k->column_vectors < 1 || k->column_vectors > 4 || k->tile_rows < 1 || k->key_block < 1) {
         tally_fail(&t, "tile_rows %d, key_block %d", (int)k->tile_rows, (int)k->key_block);

@@ -33,6 +33,7 @@ kernel_check_fn check_hide_outside;
 kernel_check_fn check_pack_rows;
 kernel_check_fn check_product;
 kernel_check_fn check_product_add;
+kernel_check_fn check_product_few;
 kernel_check_fn check_product_seen;
 kernel_check_fn check_scatter_lanes;
 kernel_check_fn check_score_gradient;
