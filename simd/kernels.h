@@ -128,8 +128,9 @@ typedef struct rapti_additive_gradient {
 
 typedef struct rapti_kernels {
     const char *isa;
-    int32_t lanes;          /* floats per vector */
-    int32_t group_vectors;  /* lane vectors in a full group of queries */
+    int32_t lanes; /* floats per vector */
+    int32_t
+        group_vectors; /* lane vectors in a full group of queries (backward: at most 3 of them) */
     int32_t column_vectors; /* lane vectors in the widest register tile of columns */
     int32_t tile_rows;      /* rows of that tile */
     int32_t key_block;      /* keys per block */

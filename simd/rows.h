@@ -69,18 +69,30 @@ static void sum_rows(const float *rows, int64_t row, int64_t count, int64_t size
     vf_store(sum + c, acc);
 }
 
-/* x * 0 is 0 for finite x and NaN otherwise, and NaN stays in a sum */
-static int all_finite(const float *rows, int64_t row, int64_t count, int64_t vectors) {
-    vf even = vf_zero(), odd = vf_zero();
-    for (int64_t r = 0; r < count; r++, rows += row) {
-        int64_t v = 0;
-        for (; v + 2 <= vectors; v += 2) {
-            even = vf_fma(vf_load(rows + v * VEC_LANES), vf_zero(), even);
-            odd = vf_fma(vf_load(rows + (v + 1) * VEC_LANES), vf_zero(), odd);
+/* sum += x * 0 over the vectors of a row: 0 for finite x and NaN otherwise, which stays. */
+RAPTI_INLINE void sum_zeros(const float *row, int64_t vectors, vf sum[4]) {
+    int64_t v = 0;
+    for (; v + 4 <= vectors; v += 4, row += 4 * VEC_LANES) {
+        RAPTI_UNROLL(4) for (int i = 0; i < 4; i++) {
+            sum[i] = vf_fma(vf_load(row + i * VEC_LANES), vf_zero(), sum[i]);
         }
-        if (v < vectors) { even = vf_fma(vf_load(rows + v * VEC_LANES), vf_zero(), even); }
     }
-    return vm_all(vf_eq(vf_add(even, odd), vf_zero()));
+    for (; v < vectors; v++, row += VEC_LANES) { sum[0] = vf_fma(vf_load(row), vf_zero(), sum[0]); }
+}
+
+/* Two rows side by side: sums wait for themselves. */
+static int all_finite(const float *rows, int64_t row, int64_t count, int64_t vectors) {
+    vf even[4], odd[4];
+    RAPTI_UNROLL(4) for (int i = 0; i < 4; i++) { even[i] = odd[i] = vf_zero(); }
+    int64_t r = 0;
+    for (; r + 2 <= count; r += 2, rows += 2 * row) {
+        sum_zeros(rows, vectors, even);
+        sum_zeros(rows + row, vectors, odd);
+    }
+    if (r < count) { sum_zeros(rows, vectors, even); }
+    vf all = vf_zero();
+    RAPTI_UNROLL(4) for (int i = 0; i < 4; i++) { all = vf_add(all, vf_add(even[i], odd[i])); }
+    return vm_all(vf_eq(all, vf_zero()));
 }
 
 /* Adding 0 makes +0 of -0, which hidden terms of rows nearby could have done or not. */

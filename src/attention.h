@@ -103,7 +103,7 @@ typedef struct rapti_plan {
     const rapti_kernels *kernels;
     int64_t rows;          /* per batch item and key/value head */
     int64_t vectors;       /* lane vectors, the last one perhaps partly filled */
-    int64_t groups;        /* groups of up to kernels->group_vectors lane vectors */
+    int64_t groups;        /* groups of up to group_lanes rows, in whole lane vectors */
     int32_t task_groups;   /* groups per task, the last task of a head perhaps fewer */
     int32_t group_lanes;   /* lanes of a full group */
     int64_t value_vectors; /* vectors that hold value_dim */

@@ -4,12 +4,26 @@
  * that the same keys always meet in the same block. */
 #include "attention_task.h"
 
-/* The block's values as contiguous vectors: in place if they are, else packed. */
+#include "tensor.h"
+
+/* Rows that are no whole vectors are read in place if they are short: what is read beyond their
+ * ends belongs to other rows and lands in columns that nobody looks at. Longer ones would cost more
+ * than a copy, as their vectors lie across the ends of cache lines. */
+enum { SHORT_ROW = 64 };
+
+static int values_in_place(const rapti_task_state *s, const rapti_block *b) {
+    const rapt_tensor *v = &s->p->v;
+    if (v->stride[3] != 1 || s->p->value_dim == s->value_ld) { return v->stride[3] == 1; }
+    const float *last = b->v + (b->to - b->from - 1) * b->v_row;
+    return s->p->value_dim < SHORT_ROW && rapti_tensor_holds(v, last, s->value_ld);
+}
+
+/* The block's values as contiguous vectors: in place if they can be read so, else packed. */
 void rapti_attention_view_values(const rapti_task_state *s, rapti_block *b) {
     const rapt_tensor *v = &s->p->v;
     b->v = rapti_kv_row(s, v, b->start + b->from);
     b->v_row = v->stride[2];
-    if (v->stride[3] == 1 && s->p->value_dim == s->value_ld) { return; }
+    if (values_in_place(s, b)) { return; }
     s->plan->kernels->pack_rows(b->v, v->stride[2], v->stride[3], b->to - b->from, s->p->value_dim,
                                 s->packed, s->value_ld);
     b->v = s->packed;

@@ -5,6 +5,7 @@
 #include "backward.h"
 
 enum {
+    GROUP_VECTORS = 3,  /* most lane vectors of a group; 4 would cost 1 % */
     SET_BLOCKS = 2,     /* queries of a set, in key blocks */
     CELL_SIXTHS = 32,   /* least keys or queries of a cell: key blocks / 6 */
     LEAST_PARTS = 4,    /* fewer would cost more than they help */
@@ -161,11 +162,12 @@ static void cut_head(const rapt_context *context, const rapti_back_problem *p,
     const rapti_problem *f = &p->forward;
     const int64_t lanes = kernels->lanes;
     plan->cut = (rapti_plan){.kernels = kernels};
-    plan->cut.group_lanes = (int32_t)(kernels->group_vectors * lanes);
+    const int64_t vectors = rapti_min(kernels->group_vectors, GROUP_VECTORS);
+    plan->cut.group_lanes = (int32_t)(vectors * lanes);
     plan->cut.value_vectors = rapti_divide_up(f->value_dim, lanes);
     plan->cut.rows = f->heads_per_kv * f->queries;
     plan->cut.vectors = rapti_divide_up(plan->cut.rows, lanes);
-    plan->cut.groups = rapti_divide_up(plan->cut.vectors, kernels->group_vectors);
+    plan->cut.groups = rapti_divide_up(plan->cut.vectors, vectors);
     plan->key_block = rapti_max(1, kernels->key_block * 3 / 4);
     plan->ranges = parts_of(f->keys, plan->key_block);
     plan->segments =

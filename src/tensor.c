@@ -199,3 +199,15 @@ int rapti_tensors_equal(const rapt_tensor *a, const rapt_tensor *b) {
     }
     return 1;
 }
+
+int rapti_tensor_holds(const rapt_tensor *t, const void *at, int64_t count) {
+    int64_t elements = 1, last = 0;
+    for (int32_t axis = 0; axis < t->rank; axis++) {
+        if (t->stride[axis] < 0) { return 0; }
+        elements *= t->size[axis];
+        last += (t->size[axis] - 1) * t->stride[axis];
+    }
+    if (elements != last + 1 || rapti_tensor_overlaps_itself(t)) { return 0; }
+    const int64_t bytes = rapt_dtype_bytes(t->dtype);
+    return (const char *)at + count * bytes <= (const char *)t->data + elements * bytes;
+}

@@ -32,6 +32,10 @@ int rapti_tensor_overlaps_itself(const rapt_tensor *t);
  * with strides that nest; otherwise it may say 1 for tensors that interleave without touching. */
 int rapti_tensors_overlap(const rapt_tensor *a, const rapt_tensor *b);
 
+/* 1 if the memory of `count` elements from `at` on is all elements of the normal tensor. It knows
+ * only tensors without gaps between their elements, and says 0 for others. */
+int rapti_tensor_holds(const rapt_tensor *t, const void *at, int64_t count);
+
 /* 1 if both are the same view of the same memory. */
 int rapti_tensors_equal(const rapt_tensor *a, const rapt_tensor *b);
 
