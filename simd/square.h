@@ -12,6 +12,10 @@
  * loop of their own, where nothing keeps them from staying in registers. */
 RAPTI_NOINLINE void load_columns(const float *const *rows, int64_t stride, int64_t from, int64_t n,
                                  vf tile[VEC_LANES]) {
+    if (stride == 1 && n == VEC_LANES) {
+        vf_load_square(rows, from, tile);
+        return;
+    }
     if (stride == 1) {
         for (int i = 0; i < VEC_LANES; i++) { tile[i] = vf_load_n(rows[i] + from, (int)n); }
         vf_transpose(tile);
