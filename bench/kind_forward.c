@@ -15,12 +15,11 @@ static void *create(const char *rest) {
 
 /* A long head of its own is cut further: into pairs of slices of its queries, one from the front
  * and one from the back, as causal slices differ in cost and pairs do not. */
-static int count_pairs(const bench_attention *c, double head_gflop) {
-    const bench_form form = c->problem.form;
+static int count_pairs(const bench_problem *p, double head_gflop) {
     const double least_gflop = 1.0; /* 7 ms at 150 Gflop/s: a few tasks in each slice */
+    const int sliced = p->form == BENCH_FULL || (p->form == BENCH_CAUSAL && p->queries <= p->keys);
     int pairs = 1;
-    while ((form == BENCH_FULL || form == BENCH_CAUSAL) &&
-           head_gflop / (2 * pairs) >= least_gflop && c->problem.queries % (4 * pairs) == 0) {
+    while (sliced && head_gflop / (2 * pairs) >= least_gflop && p->queries % (4 * pairs) == 0) {
         pairs *= 2;
     }
     return pairs;
@@ -32,7 +31,9 @@ static rapt_status cost(const void *data, rapt_context *context, bench_cost *cos
     rapt_attention_info info = {0};
     const rapt_status status = rapt_attention_forward_info(context, &c->what, &c->operands, &info);
     int parts = bench_attention_parts(c, 1e-9 * info.flops);
-    if (parts == c->problem.kv_heads) { parts *= count_pairs(c, 1e-9 * info.flops / parts); }
+    if (parts == c->problem.kv_heads) {
+        parts *= count_pairs(&c->problem, 1e-9 * info.flops / parts);
+    }
     *cost = (bench_cost){1e-9 * info.flops, info.threads, parts};
     return status;
 }

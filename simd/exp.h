@@ -46,7 +46,8 @@ RAPTI_INLINE void exp_parts(const vf *x, vf *y, vf *k, vf *biased, const int n,
     }
 }
 
-/* exp of n vectors in place, 0 for x below `lowest`, a literal >= LEAST_NORMAL (see below[i]). */
+/* exp of n vectors in place, 0 for x below `lowest`, a literal >= LEAST_NORMAL: there below[i] is
+ * set. */
 RAPTI_INLINE void vf_exp_each(vf *x, vm *below, const int n, const float lowest) {
     vf biased[EXP_TOGETHER], k[EXP_TOGETHER], y[EXP_TOGETHER];
     exp_parts(x, y, k, biased, n, 127.0f);
@@ -54,15 +55,16 @@ RAPTI_INLINE void vf_exp_each(vf *x, vm *below, const int n, const float lowest)
     EACH x[i] = vf_scale_or_zero(below[i], y[i], k[i], biased[i]);
 }
 
-/* The same, bit for bit, if vr_near(*seen) in the end and no result is infinite: it is not asked of
- * each x whether it is below -86.9. */
-RAPTI_INLINE void vf_exp_near(vf *x, vr *seen, const int n) {
+/* The same bits without a question to each x, good if vr_normal(*seen) in the end: then all k were
+ * at least -125, and all results normal numbers. (As k + 125 the least is a pattern of zeros; and
+ * 125 is odd like 127, so that halves are rounded to the same k.) */
+RAPTI_INLINE void vf_exp_normal(vf *x, vr *seen, const int n) {
     vf biased[EXP_TOGETHER], k[EXP_TOGETHER], y[EXP_TOGETHER];
     exp_parts(x, y, k, biased, n, 125.0f);
     RAPTI_UNROLL(8) for (int i = 0; i < n; i += 2) {
         *seen = vr_see(*seen, biased[i], biased[i + 1 < n ? i + 1 : i]);
     }
-    EACH x[i] = vf_scale_near(y[i], k[i], biased[i]);
+    EACH x[i] = vf_scale_normal(y[i], k[i], biased[i]);
 }
 
 #undef EACH

@@ -103,7 +103,8 @@ static void score_gradient(const rapti_gradient *g) {
     }
 }
 
-/* The dots keep the order of c, whichever loop a column is in. */
+/* The dots keep the order of c, whichever loop a column is in. Two squares are more than the
+ * registers: x is loaded again. */
 static void gather_dots(const float *const *a, int64_t a_stride, const float *const *b,
                         int64_t b_stride, int64_t size, float *lanes_out, int64_t ld, float *dots) {
     vf sum = vf_zero(), x[VEC_LANES], y[VEC_LANES];

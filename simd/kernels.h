@@ -13,7 +13,7 @@
 enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
 
 /* product_few takes no more lanes. */
-enum { RAPTI_FEW_LANES = 4 };
+enum { RAPTI_MAX_FEW_LANES = 4 };
 
 /* Sums of exponentials run over blocks of this many vectors, then over so many blocks: a chunk. */
 enum { RAPTI_SUM_VECTORS = 64, RAPTI_SUM_BLOCKS = 64 };
@@ -128,9 +128,8 @@ typedef struct rapti_additive_gradient {
 
 typedef struct rapti_kernels {
     const char *isa;
-    int32_t lanes; /* floats per vector */
-    int32_t
-        group_vectors; /* lane vectors in a full group of queries (backward: at most 3 of them) */
+    int32_t lanes;          /* floats per vector */
+    int32_t group_vectors;  /* lane vectors in a full group of queries */
     int32_t column_vectors; /* lane vectors in the widest register tile of columns */
     int32_t tile_rows;      /* rows of that tile */
     int32_t key_block;      /* keys per block */
@@ -140,10 +139,10 @@ typedef struct rapti_kernels {
     void (*product)(const rapti_product *p);
     void (*product_add)(const rapti_product *p);
 
-    /* The same as product, of one vector (`vectors` is not read) whose lanes from `lanes` - 1 on
-     * are copies of one another. a_k is 1, rows and inner are `lanes` of the table or more, and
-     * 1 <= lanes <= RAPTI_FEW_LANES. */
-    void (*product_few)(const rapti_product *p, int64_t lanes);
+    /* The same as product, of one vector (`vectors` is not read) whose columns from `columns` - 1
+     * on are copies of one another; 1 <= columns <= RAPTI_MAX_FEW_LANES. a_k is 1; rows and inner
+     * are at least the table's lanes. */
+    void (*product_few)(const rapti_product *p, int64_t columns);
 
     /* The same as product_add (product if factor is null), slowly, leaving out the terms where
      * seen[k * a_k + i * a_row] is -inf: a NaN in a B row that a query does not see stays out. */

@@ -36,7 +36,7 @@ RAPTI_INLINE void few_square(const rapti_product *p, const float *a, int64_t k, 
 
 /* C[i][l] = sum[l] lane i, and the last sum in the lanes beyond; c is row 0. */
 RAPTI_INLINE void few_finish(float *c, int64_t c_row, const vf *sum, const int few) {
-    float column[RAPTI_FEW_LANES][VEC_LANES];
+    float column[RAPTI_MAX_FEW_LANES][VEC_LANES];
     RAPTI_UNROLL(4) for (int l = 0; l < few; l++) { vf_store(column[l], sum[l]); }
     for (int i = 0; i < VEC_LANES; i++, c += c_row) {
         vf_store(c, vf_set1(column[few - 1][i]));
@@ -56,7 +56,7 @@ RAPTI_INLINE void few_tile(const rapti_product *p, int64_t first, const int stri
                            product_stream *stream) {
     const float *a = p->a + first * p->a_row;
     const int64_t next = VEC_LANES * p->a_row;
-    vf sum[FEW_STRIPS][RAPTI_FEW_LANES];
+    vf sum[FEW_STRIPS][RAPTI_MAX_FEW_LANES];
     for (int i = 0; i < strips * VEC_LANES; i++) {
         vec_prefetch(a + (strips * VEC_LANES + i) * p->a_row);
     }
@@ -103,9 +103,9 @@ RAPTI_NOINLINE void product_few_2(const rapti_product *p) { few_panel(p, 2); }
 RAPTI_NOINLINE void product_few_3(const rapti_product *p) { few_panel(p, 3); }
 RAPTI_NOINLINE void product_few_4(const rapti_product *p) { few_panel(p, 4); }
 
-static void product_few(const rapti_product *p, int64_t lanes) {
+static void product_few(const rapti_product *p, int64_t columns) {
     typedef void few_fn(const rapti_product *p);
-    few_fn *const few[RAPTI_FEW_LANES] = {product_few_1, product_few_2, product_few_3,
-                                          product_few_4};
-    few[lanes - 1](p);
+    few_fn *const few[RAPTI_MAX_FEW_LANES] = {product_few_1, product_few_2, product_few_3,
+                                              product_few_4};
+    few[columns - 1](p);
 }

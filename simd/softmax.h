@@ -42,8 +42,8 @@ RAPTI_INLINE vf exp_flushed(vf x) {
 _Static_assert((int)EXP_TOGETHER % 2 == 0 && (int)EXP_TOGETHER <= 8,
                "odd keys would become even ones, or more are unrolled than asked for");
 
-/* Which exponential: SLEEF's; the inline one; the inline one where none should be 0 (exp.h). */
-typedef enum weight_exp { EXP_SLEEF, EXP_INLINE, EXP_NEAR } weight_exp;
+/* Which exponential: SLEEF's; the inline one; the same where all results should be normal. */
+typedef enum weight_exp { EXP_SLEEF, EXP_INLINE, EXP_NORMAL } weight_exp;
 
 /* How the weights of a block are computed; all literal. */
 typedef struct weighing {
@@ -53,7 +53,7 @@ typedef struct weighing {
 } weighing;
 
 /* The block's sum, its maximum (that of the keys before included), what is subtracted, and for
- * EXP_NEAR what was seen. */
+ * EXP_NORMAL what was seen. */
 typedef struct block_sums {
     vf even, odd, max_even, max_odd, shift;
     vr seen;
@@ -78,8 +78,8 @@ RAPTI_INLINE void weigh_keys(float *s, int64_t ld, const int n, const weighing h
     }
     if (how.exp == EXP_SLEEF) {
         RAPTI_UNROLL(8) for (int i = 0; i < n; i++) { p[i] = exp_flushed(p[i]); }
-    } else if (how.exp == EXP_NEAR) {
-        vf_exp_near(p, &w->seen, n);
+    } else if (how.exp == EXP_NORMAL) {
+        vf_exp_normal(p, &w->seen, n);
     } else {
         vm below[EXP_TOGETHER];
         vf_exp_each(p, below, n, LEAST_NORMAL);
@@ -112,10 +112,10 @@ static void clear_outside(float *s, int64_t ld, int64_t from, int64_t begin, int
 /* The maximum where it has left the neighbourhood of the shift: above, or at the lane's first keys
  * below; else the shift. While nothing was seen the maximum is -inf and says nothing. */
 RAPTI_INLINE vf next_shift(vf old_max, vf max, vf shift) {
-    const vf lowest = vf_set1(-__builtin_inff()), slack = vf_set1(SLACK);
-    const vf near = vf_select(vf_lt(max, vf_add(shift, slack)), shift, max);
-    const vf first = vf_select(vf_eq(old_max, lowest), max, shift);
-    const vf next = vf_select(vf_lt(first, vf_sub(shift, slack)), max, near);
+    const vf lowest = vf_set1(-__builtin_inff()), above = vf_sub(max, shift);
+    const vf near = vf_select(vf_lt(above, vf_set1(SLACK)), shift, max);
+    const vf first = vf_select(vf_eq(old_max, lowest), above, vf_zero());
+    const vf next = vf_select(vf_lt(first, vf_set1(-SLACK)), max, near);
     return vf_select(vf_eq(max, lowest), shift, next);
 }
 
@@ -166,16 +166,20 @@ static int softmax_try(float *s, int64_t ld, int64_t from, int64_t begin, int64_
     return 1;
 }
 
-/* Sums tell enough of the maximum: no weight of n is above their sum, and one is not below an nth
- * of it. The two bounds keep more than rounding away from e^8 and e^-8. */
+/* The block's sum tells enough of its maximum: no weight is above it, and one is not below an nth
+ * of it. (Only a lane's first keys can be too low, and their sum is that of all.) The two bounds
+ * stay away from e^8 and e^-8 by more than rounding. What is kept as the maximum will only be asked
+ * whether it is -inf, and the next one whether it is too high. */
 static int softmax_try_near(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
                             int64_t to, rapti_softmax_state state) {
     const vf most = vf_set1(2900.0f), least = vf_set1(3.5e-4f * (float)(end - begin));
     const vf shift = vf_load(state.shift);
     block_sums w = start_sums(shift, shift);
-    const vf block = weigh_unmoved(s, ld, begin, end, EXP_NEAR, 0, &w);
+    const vf block = weigh_unmoved(s, ld, begin, end, EXP_NORMAL, 0, &w);
     const vf sum = vf_add(vf_load(state.sum), block);
-    if (!vr_near(w.seen) || !vm_all(vf_lt(block, most)) || !vm_all(vf_lt(least, sum))) { return 0; }
+    if (!vr_normal(w.seen) || !vm_all(vf_lt(block, most)) || !vm_all(vf_lt(least, sum))) {
+        return 0;
+    }
     take_block(s, ld, from, begin, end, to, vf_max(vf_load(state.max), shift), sum, state);
     return 1;
 }

@@ -29,7 +29,8 @@ _Static_assert((int)TILE_GROUP_VECTORS <= (int)RAPTI_MAX_GROUP_VECTORS,
                "larger groups than it admits");
 
 _Static_assert((int)TILE_FEW_LANES < (int)VEC_LANES, "a full vector is not few");
-_Static_assert((int)TILE_FEW_LANES <= (int)RAPTI_FEW_LANES, "more lanes than product_few takes");
+_Static_assert((int)TILE_FEW_LANES <= (int)RAPTI_MAX_FEW_LANES,
+               "more lanes than product_few takes");
 
 extern const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA);
 const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {

@@ -74,22 +74,23 @@ RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
     const __m256i power = _mm256_slli_epi32(_mm256_castps_si256(biased), 23);
     return vf_mul_or_zero(m, y, _mm256_castsi256_ps(power));
 }
-/* k + `more` as an integer, 0 to 255 if k is near; biased's representation holds k + 125 */
-RAPTI_INLINE __m256i near_exponent(vf biased, int more) {
-    const __m256i zero = _mm256_set1_epi32(0x4b400000 - (more - 125));
+/* The bits of all k + 125 and k + 127 as integers: both are 0 to 255 only for k from -125 to 128.
+ * (The largest k + 125, unsigned, would tell as much, but on a port that multiplies.) */
+typedef __m256i vr;
+RAPTI_INLINE __m256i integer_plus(vf biased, int more) {
+    const __m256i zero = _mm256_set1_epi32(0x4b400000 + 125 - more);
     return _mm256_sub_epi32(_mm256_castps_si256(biased), zero);
 }
-typedef __m256i vr;
-RAPTI_INLINE vr vr_none(void) { return _mm256_setzero_si256(); }
 RAPTI_INLINE vr see_one(vr seen, vf biased) {
-    seen = _mm256_or_si256(seen, near_exponent(biased, 125));
-    return _mm256_or_si256(seen, near_exponent(biased, 127));
+    seen = _mm256_or_si256(seen, integer_plus(biased, 125));
+    return _mm256_or_si256(seen, integer_plus(biased, 127));
 }
+RAPTI_INLINE vr vr_none(void) { return _mm256_setzero_si256(); }
 RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) { return see_one(see_one(seen, a), b); }
-RAPTI_INLINE int vr_near(vr seen) { return _mm256_testz_si256(seen, _mm256_set1_epi32(~255)); }
-RAPTI_INLINE vf vf_scale_near(vf y, vf k, vf biased) {
+RAPTI_INLINE int vr_normal(vr seen) { return _mm256_testz_si256(seen, _mm256_set1_epi32(~255)); }
+RAPTI_INLINE vf vf_scale_normal(vf y, vf k, vf biased) {
     (void)k;
-    const __m256i power = _mm256_slli_epi32(near_exponent(biased, 127), 23);
+    const __m256i power = _mm256_slli_epi32(integer_plus(biased, 127), 23);
     return vf_mul(y, _mm256_castsi256_ps(power));
 }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {

@@ -75,17 +75,17 @@ RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
     (void)biased;
     return _mm512_maskz_scalef_ps((__mmask16)~m, y, k);
 }
-/* Far out, scalef gives 0 or infinity as it should: such k may pass unseen. */
+/* The bits of all: those of 12582912 and, for k from -125 to 130, the low eight. Far out, scalef
+ * gives 0 or infinity as it should; such k may pass unseen. */
 typedef __m512i vr;
-RAPTI_INLINE vr vr_none(void) { return _mm512_castps_si512(vf_set1(12582912.0f)); }
+RAPTI_INLINE vr vr_none(void) { return _mm512_setzero_si512(); }
 RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) {
     return _mm512_ternarylogic_epi32(seen, _mm512_castps_si512(a), _mm512_castps_si512(b), 0xfe);
 }
-RAPTI_INLINE int vr_near(vr seen) {
-    const __m512i above = _mm512_sub_epi32(seen, vr_none());
-    return _mm512_cmple_epu32_mask(above, _mm512_set1_epi32(255)) == 0xffff;
+RAPTI_INLINE int vr_normal(vr seen) {
+    return _mm512_testn_epi32_mask(seen, _mm512_set1_epi32(~0x4b4000ff)) == 0xffff;
 }
-RAPTI_INLINE vf vf_scale_near(vf y, vf k, vf biased) {
+RAPTI_INLINE vf vf_scale_normal(vf y, vf k, vf biased) {
     (void)biased;
     return _mm512_scalef_ps(y, k);
 }

@@ -92,22 +92,20 @@ RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
     const uint32x4_t power = vshlq_n_u32(vreinterpretq_u32_f32(biased), 23);
     return vf_mul_or_zero(m, y, vreinterpretq_f32_u32(power));
 }
-/* k + `more` as an integer, 0 to 255 if k is near; biased's representation holds k + 125 */
-RAPTI_INLINE uint32x4_t near_exponent(vf biased, uint32_t more) {
-    return vsubq_u32(vreinterpretq_u32_f32(biased), vdupq_n_u32(0x4b400000 - (more - 125)));
-}
+/* The largest k + 125 as an unsigned integer: smaller k than -125 have wrapped around. */
 typedef uint32x4_t vr;
-RAPTI_INLINE vr vr_none(void) { return vdupq_n_u32(0); }
-RAPTI_INLINE vr see_one(vr seen, vf biased) {
-    seen = vorrq_u32(seen, near_exponent(biased, 125));
-    return vorrq_u32(seen, near_exponent(biased, 127));
+RAPTI_INLINE uint32x4_t from_least(vf biased) {
+    return vsubq_u32(vreinterpretq_u32_f32(biased), vdupq_n_u32(0x4b400000));
 }
-RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) { return see_one(see_one(seen, a), b); }
-RAPTI_INLINE int vr_near(vr seen) { return vmaxvq_u32(seen) <= 255; }
-RAPTI_INLINE vf vf_scale_near(vf y, vf k, vf biased) {
+RAPTI_INLINE vr vr_none(void) { return vdupq_n_u32(0); }
+RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) {
+    return vmaxq_u32(seen, vmaxq_u32(from_least(a), from_least(b)));
+}
+RAPTI_INLINE int vr_normal(vr seen) { return vmaxvq_u32(seen) <= 128 + 125; }
+RAPTI_INLINE vf vf_scale_normal(vf y, vf k, vf biased) {
     (void)k;
-    const uint32x4_t power = vshlq_n_u32(near_exponent(biased, 127), 23);
-    return vf_mul(y, vreinterpretq_f32_u32(power));
+    const uint32x4_t exponent = vaddq_u32(from_least(biased), vdupq_n_u32(2));
+    return vf_mul(y, vreinterpretq_f32_u32(vshlq_n_u32(exponent, 23)));
 }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     uint32_t bytes;

@@ -179,8 +179,8 @@ RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) {
     EACH_LANE seen.near &= b.lane[lane] >= 12582912.0f && b.lane[lane] <= 12583165.0f;
     return seen;
 }
-RAPTI_INLINE int vr_near(vr seen) { return seen.near; }
-RAPTI_INLINE vf vf_scale_near(vf y, vf k, vf biased) {
+RAPTI_INLINE int vr_normal(vr seen) { return seen.near; }
+RAPTI_INLINE vf vf_scale_normal(vf y, vf k, vf biased) {
     (void)k;
     return vf_mul(y, power_of_two(biased, 2));
 }

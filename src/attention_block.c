@@ -96,36 +96,33 @@ void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, cons
     rapti_attention_multiply_keys(s, g, b, &keys);
 }
 
-static int try_softmax(const rapti_task_state *s, const rapti_block *b, int near, int64_t ld,
-                       float *scores, rapti_range seen, rapti_softmax_state state) {
-    const rapti_kernels *kernels = s->plan->kernels;
-    return (near ? kernels->softmax_try_near
-                 : kernels->softmax_try)(scores, ld, b->from, seen.begin, seen.end, b->to, state);
-}
+typedef int softmax_try_fn(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
+                           int64_t to, rapti_softmax_state state);
 
 /* One lane vector, whose keys [seen.begin, seen.end) are visible to some lane. The shift of the
- * blocks before is tried first, near where no score is -inf; a try that fails costs the vector's
- * scores. After one that had to fail, the next block takes two passes; after a near one that
- * did not, the next try is a plain one. The vectors of later groups begin as the last one that
- * failed goes on. */
+ * blocks before is tried first, unless that was in vain in the vector's last block: a try that
+ * fails costs the vector's scores. It is a near one where neither mask nor limits put -inf into
+ * the tile (a bias may, too, but most hold numbers), until one failed without need. */
 static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_block *b, int64_t v,
                            rapti_range seen) {
     const rapti_kernels *kernels = s->plan->kernels;
     const int64_t lane = v * kernels->lanes;
     const rapti_softmax_state state = rapti_vector_state(g, lane);
-    const int hides = s->p->mask.data || rapti_attention_limited(g, b);
-    const int near = g->way[v] == RAPTI_TRY_NEAR && !hides;
+    rapti_tries *tries = &g->tries[v];
+    const int near = !tries->wide && !s->p->mask.data && !rapti_attention_limited(g, b);
     float *scores = s->scores + lane;
     rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
-    if (g->way[v] != RAPTI_TWO_PASSES) {
-        if (try_softmax(s, b, near, g->lanes, scores, seen, state)) { return; }
+    const int tried = !tries->vain;
+    if (tried) {
+        softmax_try_fn *const try = near ? kernels->softmax_try_near : kernels->softmax_try;
+        if (try(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state)) { return; }
         const rapti_key_rows keys = score_rows(s, g);
         multiply_part(s, g, b, &keys, seen, v, 1);
         rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
     }
-    const int moved = kernels->softmax_max(scores, g->lanes, seen.begin, seen.end, state);
-    g->way[v] = moved ? RAPTI_TWO_PASSES : near ? RAPTI_TRY : RAPTI_TRY_NEAR;
-    s->way = g->way[v];
+    tries->vain = kernels->softmax_max(scores, g->lanes, seen.begin, seen.end, state);
+    if (tried && near && !tries->vain) { tries->wide = 1; }
+    s->tries = *tries;
     kernels->softmax_exp(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state);
 }
 

@@ -82,7 +82,7 @@ void rapti_attention_open_group(const rapti_task_state *s, rapti_group *g) {
     for (int64_t lane = 0; lane < g->lanes; lane += width) {
         s->plan->kernels->gather_lanes(g->q_row + lane, s->p->q.stride[3], s->p->dim, s->p->scale,
                                        g->qt + lane, g->lanes);
-        g->way[lane / width] = s->way;
+        g->tries[lane / width] = s->tries;
     }
     g->opened = 1;
 }

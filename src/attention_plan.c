@@ -15,18 +15,18 @@ static const double NEAR_BYTES = 2e6;              /* about the second cache lev
 static const double THREAD_COST = 400e3;           /* multiply-adds worth a thread of its own */
 static const double TASK_OVERHEAD = 2e3; /* opening and closing a group, in multiply-adds */
 
-/* Vectors before the last group, if that takes a last vector of few rows as its last of three or
- * more: beside the cheap one (product_few) there should be wide ones. Else all vectors. */
-static int64_t shared_vectors(const rapti_plan *plan, int64_t width) {
+/* If the last vector holds few rows, the last group is a full one that ends in it, so that there
+ * are wide vectors beside the cheap one (product_few): the vectors before that group. Else all. */
+static int64_t vectors_before_few(const rapti_plan *plan, int64_t width) {
     const int64_t last_rows = plan->rows - (plan->vectors - 1) * plan->kernels->lanes;
-    const int few = last_rows <= plan->kernels->few_lanes;
-    return few && width > 2 && plan->vectors > width + 1 ? plan->vectors - width : plan->vectors;
+    const int is_few = last_rows <= plan->kernels->few_lanes;
+    return is_few && width > 2 && plan->vectors > width + 1 ? plan->vectors - width : plan->vectors;
 }
 
 /* Full groups; a last one of a single vector would waste registers: the last two share evenly. */
 int64_t rapti_attention_group_start(const rapti_plan *plan, int64_t g) {
     const int64_t width = plan->group_lanes / plan->kernels->lanes;
-    const int64_t shared = shared_vectors(plan, width);
+    const int64_t shared = vectors_before_few(plan, width);
     const int64_t start = g * width, groups = rapti_divide_up(shared, width);
     if (g >= groups) { return g == groups ? shared : plan->vectors; }
     if (g == groups - 1 && g > 0 && width > 2 && shared - start == 1) {

@@ -13,7 +13,8 @@ enum { SHORT_ROW = 64 };
 
 static int values_in_place(const rapti_task_state *s, const rapti_block *b) {
     const rapt_tensor *v = &s->p->v;
-    if (v->stride[3] != 1 || s->p->value_dim == s->value_ld) { return v->stride[3] == 1; }
+    if (v->stride[3] != 1) { return 0; }
+    if (s->p->value_dim == s->value_ld) { return 1; }
     const float *last = b->v + (b->to - b->from - 1) * b->v_row;
     return s->p->value_dim < SHORT_ROW && rapti_tensor_holds(v, last, s->value_ld);
 }

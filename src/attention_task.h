@@ -14,30 +14,29 @@ typedef struct rapti_row {
     int64_t head, query;
 } rapti_row;
 
-/* How a lane vector takes in a block (attention_block.c). */
-typedef enum rapti_softmax_way {
-    RAPTI_TRY_NEAR,
-    RAPTI_TRY,
-    RAPTI_TWO_PASSES,
-} rapti_softmax_way;
+/* What the blocks so far say of the next try of a lane vector (attention_block.c). */
+typedef struct rapti_tries {
+    int vain; /* any would have failed in the last block */
+    int wide; /* a near one failed that did not have to: no more of these */
+} rapti_tries;
 
 /* A group: up to group_vectors lane vectors of queries; one lane is one row (attention.h). */
 typedef struct rapti_group {
     int64_t first_row, rows; /* rows beyond the last are copies of the last; never written */
     int64_t vectors, lanes;
-    int64_t tile_ld;              /* floats between the keys of its tiles */
-    int64_t begin, end;           /* keys that some row sees, counted from key 0 */
-    int64_t full_begin, full_end; /* keys that every row sees */
-    rapti_row *row;               /* [lanes] */
-    const float **q_row;          /* [lanes] addresses in q */
-    float **out_row;              /* [lanes] addresses in out */
-    int64_t *row_begin, *row_end; /* [lanes] keys that each row sees */
-    float *qt;                    /* [dim][lanes], scaled */
-    float *o;                     /* [lanes][value_ld] */
-    rapti_softmax_state state;    /* [lanes] each */
-    int opened;                   /* its queries are in qt */
-    int started;                  /* o holds something */
-    rapti_softmax_way way[RAPTI_MAX_GROUP_VECTORS]; /* of each lane vector, for its next block */
+    int64_t tile_ld;                            /* floats between the keys of its tiles */
+    int64_t begin, end;                         /* keys that some row sees, counted from key 0 */
+    int64_t full_begin, full_end;               /* keys that every row sees */
+    rapti_row *row;                             /* [lanes] */
+    const float **q_row;                        /* [lanes] addresses in q */
+    float **out_row;                            /* [lanes] addresses in out */
+    int64_t *row_begin, *row_end;               /* [lanes] keys that each row sees */
+    float *qt;                                  /* [dim][lanes], scaled */
+    float *o;                                   /* [lanes][value_ld] */
+    rapti_softmax_state state;                  /* [lanes] each */
+    int opened;                                 /* its queries are in qt */
+    int started;                                /* o holds something */
+    rapti_tries tries[RAPTI_MAX_GROUP_VECTORS]; /* per lane vector */
 } rapti_group;
 
 /* Memory that will be used soon (attention_ahead.c). */
@@ -59,7 +58,7 @@ typedef struct rapti_task_state {
     float *seen;      /* [key_block][lanes]: -inf where hidden, for the careful product */
     float *packed;    /* [key_block][value_ld] */
     rapti_prefetch *prefetch;
-    rapti_softmax_way way; /* with which lane vectors of new groups begin */
+    rapti_tries tries; /* of the last lane vector that took two passes: new groups begin so */
     rapti_ahead ahead[RAPTI_AHEAD];
     int64_t group_count;
     rapti_group *groups; /* [group_count] */
@@ -130,7 +129,7 @@ void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, cons
 
 /* Adds the values, weighted by the tile, to the group's output, after scaling that by
  * state.rescale. values_finite: no NaN or infinity in the values that the group's task sees of this
- * block, or nothing in it is hidden. */
+ * block (and a few floats behind them), or nothing in it is hidden. */
 void rapti_attention_add_values(const rapti_task_state *s, rapti_group *g, const rapti_block *b,
                                 int values_finite);
 

@@ -51,7 +51,7 @@ int check_table(const rapti_kernels *k, FILE *log) {
     if (k->group_vectors < 1 || k->group_vectors > RAPTI_MAX_GROUP_VECTORS) {
         tally_fail(&t, "%d vectors in a group", (int)k->group_vectors);
     }
-    if (k->few_lanes < 0 || k->few_lanes >= k->lanes || k->few_lanes > RAPTI_FEW_LANES) {
+    if (k->few_lanes < 0 || k->few_lanes >= k->lanes || k->few_lanes > RAPTI_MAX_FEW_LANES) {
         tally_fail(&t, "%d lanes are few", (int)k->few_lanes);
     }
     if (k->column_vectors < 1 || k->column_vectors > 4 || k->tile_rows < 1 || k->key_block < 1) {

@@ -93,7 +93,7 @@ int check_product_few(const rapti_kernels *k, FILE *log) {
     for (int64_t rows = width; rows <= MOST_ROWS; rows++) {
         for (size_t n = 0; n < sizeof inner / sizeof inner[0]; n++) {
             const int64_t a_rows[] = {inner[n], inner[n] + 3, 7, 0, -inner[n] - 1};
-            for (int64_t lanes = 1; lanes <= RAPTI_FEW_LANES && lanes <= width; lanes++) {
+            for (int64_t lanes = 1; lanes <= RAPTI_MAX_FEW_LANES && lanes <= width; lanes++) {
                 /* each stride with each number of lanes, over the rows */
                 const int64_t a_row = a_rows[(rows + lanes) % 5];
                 run_few(&t, &(few_case){rows, inner[n], lanes, a_row},

@@ -141,7 +141,7 @@ static float largest(const block_case *c, const float *s, float max, bool *broke
 /* Whether a shift may stay: within 8 of the maximum, but for a maximum that fell behind later. */
 static bool shift_fits(float shift, float old_max, float max) {
     const bool first = old_max == -INFINITY && max > -INFINITY;
-    return max < shift + 8.0f && (!first || max >= shift - 8.0f);
+    return max - shift < 8.0f && (!first || max - shift >= -8.0f);
 }
 
 /* Sum: each of n weights is within 2 roundings, n + 2 additions and products follow. */
@@ -337,13 +337,18 @@ int check_softmax_step_any(const rapti_kernels *k, FILE *log) {
 
 /* ---- Scores far from the shift ---- */
 
-/* Three keys with score 0, the last of them with `score` in the last lane, or all three of them.
+/* Three keys with the shift for their scores, but the last of them has `score` in the last lane, or
+ * all three of them there.
  * Returns whether a near try did its work. */
-static bool try_far(tally *t, float score, bool all) {
+static bool try_far(tally *t, float score, bool all, float shift) {
     const int64_t lanes = t->k->lanes;
     const block_case c = {EXP_INLINE, 0, 0, 3, 3, lanes, bits_of(score), false, false};
     tile before = tile_take(3, lanes, lanes), after = tile_take(3, lanes, lanes);
-    for (int64_t n = 0; n < 3 * lanes; n++) { before.s.at[n] = 0.0f; }
+    for (int64_t n = 0; n < 3 * lanes; n++) { before.s.at[n] = shift; }
+    for (int64_t i = 0; i < lanes && shift > 0.0f; i++) {
+        before.run.max[i] = before.run.shift[i] = shift;
+        before.run.sum[i] = 1.0f;
+    }
     for (int64_t key = all ? 0 : 2; key < 3; key++) { before.s.at[(key + 1) * lanes - 1] = score; }
     tile_copy(&after, &before);
     const bool moved = softmax_step(t->k, EXP_INLINE, &after, after.s.at, 0, 0, 3, 3);
@@ -356,7 +361,7 @@ static bool try_far(tally *t, float score, bool all) {
 /* Floats between two of one sign, every `step`-th. */
 static void try_floats(tally *t, float from, float to, uint32_t step) {
     for (uint32_t bits = bits_of(from); bits <= bits_of(to); bits += step) {
-        (void)try_far(t, float_of(bits), false);
+        (void)try_far(t, float_of(bits), false, 0.0f);
     }
 }
 
@@ -371,9 +376,19 @@ int check_softmax_far(const rapti_kernels *k, FILE *log) {
                  {-INFINITY, false, false}, {8.5f, false, false},   {-7.5f, true, true},
                  {-8.5f, true, false},      {6.5f, true, true},     {7.5f, true, false}};
     for (size_t i = 0; i < sizeof edges / sizeof edges[0]; i++) {
-        if (try_far(&t, edges[i].score, edges[i].all) != edges[i].done) {
+        if (try_far(&t, edges[i].score, edges[i].all, 0.0f) != edges[i].done) {
             tally_fail(&t, "score %g %s", (double)edges[i].score,
                        edges[i].done ? "refused" : "done");
+        }
+    }
+    for (float n = 0x1p16f; n < 0x1p27f; n *= 2) { /* a sum with 8 that is rounded */
+        for (float below = n - 8.0f; below < n; below = nextafterf(below, n)) {
+            for (float above = below + 7.0f; above < below + 9.0f;
+                 above = nextafterf(above, 2 * n)) {
+                (void)try_far(&t, above, false, below);
+                if (n < 0x1p22f) { above += 0.3f; }
+            }
+            if (n < 0x1p22f) { below += 0.3f; }
         }
     }
     try_floats(&t, -86.9f, -87.4f, 7);

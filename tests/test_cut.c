@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * How queries are cut into groups, and which rows may be read beyond their ends: no result shows
- * whether these are right, so long as all rows are computed and the memory beyond is there. */
+ * How queries are cut into groups, which kernels run, and which rows may be read beyond their ends:
+ * no result shows whether these are right. */
 #include "attention_task.h"
 #include "plain.h"
 #include "tensor.h"
@@ -13,46 +13,97 @@ static int64_t group_vectors(const rapti_plan *plan, int64_t g) {
     return rapti_attention_group_start(plan, g + 1) - rapti_attention_group_start(plan, g);
 }
 
-static rapti_plan plan_queries(rapt_context *context, int64_t queries) {
-    plain p;
-    rapti_problem problem;
-    rapti_plan plan;
-    plain_make(&p, (plain_sizes){1, 1, 1, queries, 8, 4, 4}, 1);
-    cr_assert_eq(rapti_attention_check(context, &p.what, &p.operands, 0, &problem), RAPT_OK);
-    cr_assert_eq(rapti_attention_plan(context, &problem, &plan), RAPT_OK);
-    plain_free(&p);
-    return plan;
+/* All vectors, in groups that fit. Where three fit, a wide vector is alone only for want of others,
+ * or with the few rows of the last one if those two are all that a full group leaves. */
+static void check_groups(const rapti_kernels *kernels, int64_t width, int64_t rows) {
+    const int64_t vectors = (rows + kernels->lanes - 1) / kernels->lanes;
+    const rapti_plan plan = {.kernels = kernels,
+                             .rows = rows,
+                             .vectors = vectors,
+                             .groups = (vectors + width - 1) / width,
+                             .group_lanes = (int32_t)(width * kernels->lanes)};
+    cr_assert_eq(rapti_attention_group_start(&plan, 0), 0);
+    cr_assert_eq(rapti_attention_group_start(&plan, plan.groups), vectors);
+    const bool last_is_few = rows - (vectors - 1) * kernels->lanes <= kernels->few_lanes;
+    for (int64_t g = 0; g < plan.groups; g++) {
+        const int64_t few = g + 1 == plan.groups && last_is_few;
+        const int64_t wide = group_vectors(&plan, g) - few;
+        cr_assert(group_vectors(&plan, g) >= 1 && group_vectors(&plan, g) <= width);
+        cr_expect(wide != 1 || width < 3 || vectors <= 2 || (few && vectors == width + 1),
+                  "width %d, %d rows: group %d has %d wide vectors", (int)width, (int)rows, (int)g,
+                  (int)wide);
+    }
 }
 
-/* All vectors, in groups that fit the tiles; where they may hold three and more, a single vector
- * stands alone only if it is the only one or has nothing but a few rows beside it. */
 Test(cut, groups) {
-    static const char *const isas[] = {"scalar", "avx2", "avx512", "neon", "odd"};
-    for (int i = 0; i < 5; i++) {
-        rapt_context *context = NULL;
-        const rapt_context_options options = {.threads = 1, .isa = isas[i]};
-        if (rapt_context_create(&context, &options) != RAPT_OK) {
-            rapt_context_destroy(context);
-            continue;
+    for (int32_t few = 0; few <= RAPTI_MAX_FEW_LANES; few += 2) {
+        const rapti_kernels kernels = {.lanes = 16, .few_lanes = few};
+        for (int64_t width = 1; width <= RAPTI_MAX_GROUP_VECTORS; width++) {
+            for (int64_t rows = 1; rows < 400; rows++) { check_groups(&kernels, width, rows); }
         }
-        const rapti_kernels *k = context->kernels;
-        for (int64_t queries = 1; queries <= 20 * k->lanes; queries++) {
-            const rapti_plan plan = plan_queries(context, queries);
-            cr_assert_eq(rapti_attention_group_start(&plan, 0), 0);
-            cr_assert_eq(rapti_attention_group_start(&plan, plan.groups), plan.vectors);
-            const int64_t last_rows = queries - (plan.vectors - 1) * k->lanes;
-            for (int64_t g = 0; g < plan.groups; g++) {
-                const int64_t few = g + 1 == plan.groups && last_rows <= k->few_lanes;
-                const int64_t wide = group_vectors(&plan, g) - few;
-                cr_assert(group_vectors(&plan, g) >= 1 && wide + few <= k->group_vectors);
-                cr_expect(wide != 1 || k->group_vectors < 3 || plan.vectors <= 2 + few ||
-                              (few && plan.vectors == k->group_vectors + 1),
-                          "%s: %d queries, group %d has %d wide vectors", k->isa, (int)queries,
-                          (int)g, (int)wide);
-            }
-        }
-        rapt_context_destroy(context);
     }
+}
+
+/* ---- Which kernels run ---- */
+
+static const rapti_kernels *real;
+static int near_tries, tries, two_passes, few_products;
+
+static int try_near(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
+                    rapti_softmax_state state) {
+    near_tries++;
+    return real->softmax_try_near(s, ld, from, begin, end, to, state);
+}
+
+static int try_plain(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
+                     rapti_softmax_state state) {
+    tries++;
+    return real->softmax_try(s, ld, from, begin, end, to, state);
+}
+
+static int find_max(const float *s, int64_t ld, int64_t begin, int64_t end,
+                    rapti_softmax_state state) {
+    two_passes++;
+    return real->softmax_max(s, ld, begin, end, state);
+}
+
+static void multiply_few(const rapti_product *p, int64_t columns) {
+    few_products++;
+    real->product_few(p, columns);
+}
+
+/* Runs one query against 20 blocks of keys whose scores are `first`, first + step, ... */
+static void count_ways(float first, float step) {
+    rapt_context *context = plain_context(1, NULL);
+    real = context->kernels;
+    rapti_kernels counted = *real;
+    counted.softmax_try_near = try_near;
+    counted.softmax_try = try_plain;
+    counted.softmax_max = find_max;
+    counted.product_few = multiply_few;
+    context->kernels = &counted;
+    plain p;
+    plain_make(&p, (plain_sizes){1, 1, 1, 1, 20 * real->key_block, 16, 4}, 1);
+    float *q = p.q.data, *k = p.k.data;
+    for (int i = 0; i < 16; i++) { q[i] = i == 0 ? 4.0f : 0.0f; } /* the scale is 1 / 4 */
+    for (int64_t j = 0; j < 20 * real->key_block; j++) { k[16 * j] = first + step * (float)j; }
+    near_tries = tries = two_passes = few_products = 0;
+    cr_assert_eq(rapt_attention_forward(context, &p.what, &p.operands), RAPT_OK);
+    plain_free(&p);
+    context->kernels = real;
+    rapt_context_destroy(context);
+}
+
+Test(cut, ways_through_the_softmax) {
+    count_ways(0.0f, 0.0f);
+    cr_expect(near_tries == 20 && tries == 0 && two_passes == 0);
+    cr_expect_eq(few_products, real->few_lanes > 0 ? 20 : 0);
+    count_ways(0.0f, -100.0f); /* weights of 0: near tries are given up */
+    cr_expect(near_tries == 1 && tries == 19 && two_passes == 1, "%d near, %d, %d in two passes",
+              near_tries, tries, two_passes);
+    count_ways(50.0f, 0.0f); /* the first block moves the shift, the second finds it in place */
+    cr_expect(near_tries == 19 && tries == 0 && two_passes == 2, "%d near, %d, %d in two passes",
+              near_tries, tries, two_passes);
 }
 
 /* ---- Rows beyond whose end there are others ---- */

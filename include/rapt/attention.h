@@ -126,11 +126,13 @@ typedef struct rapt_attention_operands {
  *           dropped weights (0 times NaN is NaN). A score of NaN or +inf makes all other visible
  *           weights of its row NaN, dropped ones included.
  * Memory    any strides (tensor.h). Fastest when the last axis of q, k, v, out and weights has
- *           stride 1; K is read in place with any strides, V with another last stride, or a head
- *           size that does not fill whole vectors, is copied block by block. `out` may be the same
- *           memory as q (same sizes and strides); otherwise out, lse and weights may share no
- *           element with any operand (RAPT_ERR_OVERLAP; views that interleave in one buffer are
- *           told apart if element sizes agree and strides nest; in doubt the call is refused).
+ *           stride 1; K is read in place with any strides; V with another last stride, or a head
+ *           size that does not fill whole vectors, is copied block by block, or, if its elements
+ *           leave no gaps, read beyond the ends of rows (other rows of V, hidden ones perhaps,
+ *           whose values are not used). `out` may be the same memory as q (same sizes and
+ *           strides); otherwise out, lse and weights may share no element with any operand
+ *           (RAPT_ERR_OVERLAP; views that interleave in one buffer are told apart if element sizes
+ *           agree and strides nest; in doubt the call is refused).
  *           Scratch is O(threads x tile), plus 32 bytes per task; a tile holds a block of keys, or
  *           all of them (at most 2^40) if weights are asked for. Nothing is allocated when the
  *           context's scratch from an earlier call is large enough, or the caller gives some.
