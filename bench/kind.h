@@ -11,6 +11,7 @@ typedef struct bench_cost {
     double gflop; /* that count: visible work only */
     int threads;  /* that it uses */
     int parts;    /* parts of equal cost that it can be cut into; 1 = none */
+    int apart;    /* 1: the parts have other results than the whole (dropout by position) */
 } bench_cost;
 
 typedef struct bench_kind {

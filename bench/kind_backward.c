@@ -76,7 +76,8 @@ static rapt_status cost(const void *data, rapt_context *context, bench_cost *cos
     const rapt_status status =
         rapt_attention_backward_info(context, &c->forward->what, &c->operands, &info);
     *cost = (bench_cost){1e-9 * info.flops, info.threads,
-                         bench_attention_parts(c->forward, 1e-9 * info.flops)};
+                         bench_attention_parts(c->forward, 1e-9 * info.flops),
+                         c->forward->problem.form == BENCH_DROPOUT};
     return status;
 }
 

@@ -34,7 +34,7 @@ static rapt_status cost(const void *data, rapt_context *context, bench_cost *cos
     if (parts == c->problem.kv_heads) {
         parts *= count_pairs(&c->problem, 1e-9 * info.flops / parts);
     }
-    *cost = (bench_cost){1e-9 * info.flops, info.threads, parts};
+    *cost = (bench_cost){1e-9 * info.flops, info.threads, parts, c->problem.form == BENCH_DROPOUT};
     return status;
 }
 

@@ -128,7 +128,7 @@ static rapt_status cost(const void *data, rapt_context *context, bench_cost *cos
     const double attention = 2 * rows * (double)m->tokens * d;
     const double flops =
         m->form == TRAINING ? 3 * projections + 3.5 * attention : projections + attention;
-    *cost = (bench_cost){1e-9 * flops, rapt_context_threads(context), (int)m->batch};
+    *cost = (bench_cost){1e-9 * flops, rapt_context_threads(context), (int)m->batch, 0};
     return RAPT_OK;
 }
 
