@@ -95,6 +95,10 @@ typedef struct rapti_task {
     double cost; /* multiply-adds */
 } rapti_task;
 
+/* Most lane vectors of a group where a fourth would cost 1 to 7 %: with all keys in one tile, and
+ * in the backward pass. */
+enum { RAPTI_TALL_GROUP = 3 };
+
 /* How the queries that share a key/value head are cut up. There are heads_per_kv * queries of them,
  * one per lane, position by position with the heads side by side: packed row r is query
  * r / heads_per_kv of head r % heads_per_kv. Neighbours see nearly the same keys, and heads that

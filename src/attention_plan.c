@@ -101,14 +101,16 @@ rapt_status rapti_attention_plan(rapt_context *context, const rapti_problem *p, 
     const rapti_kernels *kernels = context->kernels;
     const int64_t lanes = kernels->lanes;
     *plan = (rapti_plan){.kernels = kernels, .threads = 1};
-    plan->group_lanes = (int32_t)(kernels->group_vectors * lanes);
+    const int64_t width = p->materialised ? rapti_min(kernels->group_vectors, RAPTI_TALL_GROUP)
+                                          : kernels->group_vectors;
+    plan->group_lanes = (int32_t)(width * lanes);
     plan->value_vectors = rapti_divide_up(p->value_dim, lanes);
     plan->tile_keys = p->materialised ? (p->keys / kernels->key_block + 1) * kernels->key_block
                                       : kernels->key_block;
     if (p->batch == 0 || p->heads == 0 || p->queries == 0) { return RAPT_OK; }
     plan->rows = p->heads_per_kv * p->queries;
     plan->vectors = rapti_divide_up(plan->rows, lanes);
-    plan->groups = rapti_divide_up(plan->vectors, kernels->group_vectors);
+    plan->groups = rapti_divide_up(plan->vectors, width);
     plan->task_groups = choose_task_groups(context, p, plan);
     plan->head_tasks = rapti_divide_up(plan->groups, plan->task_groups);
     plan->far = is_far(p);

@@ -5,7 +5,6 @@
 #include "backward.h"
 
 enum {
-    GROUP_VECTORS = 3,  /* most lane vectors of a group; 4 would cost 1 % */
     SET_BLOCKS = 2,     /* queries of a set, in key blocks */
     CELL_SIXTHS = 32,   /* least keys or queries of a cell: key blocks / 6 */
     LEAST_PARTS = 4,    /* fewer would cost more than they help */
@@ -162,7 +161,7 @@ static void cut_head(const rapt_context *context, const rapti_back_problem *p,
     const rapti_problem *f = &p->forward;
     const int64_t lanes = kernels->lanes;
     plan->cut = (rapti_plan){.kernels = kernels};
-    const int64_t vectors = rapti_min(kernels->group_vectors, GROUP_VECTORS);
+    const int64_t vectors = rapti_min(kernels->group_vectors, RAPTI_TALL_GROUP);
     plan->cut.group_lanes = (int32_t)(vectors * lanes);
     plan->cut.value_vectors = rapti_divide_up(f->value_dim, lanes);
     plan->cut.rows = f->heads_per_kv * f->queries;
