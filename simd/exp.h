@@ -20,9 +20,9 @@ static const float LEAST_NORMAL = -87.3365402f;
 
 #define EACH RAPTI_UNROLL(8) for (int i = 0; i < n; i++)
 
-/* exp(x[i]) = y[i] * 2^k[i] for n vectors; biased[i] holds k + offset in its low bits. All but x is
- * literal. Each step is done for all vectors (n <= EXP_TOGETHER) before the next: the steps of one
- * vector wait for each other, and are more than the core can look ahead over. */
+/* exp(x[i]) = y[i] * 2^k[i] for n vectors; biased[i] holds k + offset in its low bits; n and offset
+ * are literal. Each step is done for all vectors (n <= EXP_TOGETHER) before the next: the steps of
+ * one vector wait for each other, and are more than the core can look ahead over. */
 RAPTI_INLINE void exp_parts(const vf *x, vf *y, vf *k, vf *biased, const int n,
                             const float offset) {
     /* adding 1.5 * 2^23 rounds to an integer, which the low bits then hold */

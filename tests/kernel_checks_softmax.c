@@ -218,25 +218,37 @@ static const char *tile_difference(const tile *a, const tile *b, int64_t lanes, 
     return NULL;
 }
 
+static tile sealed_copy(const tile *from, int64_t lanes, int64_t ld) {
+    tile x = tile_take(from->s.rows, lanes, ld);
+    tile_copy(&x, from);
+    plane_seal(&x.s);
+    return x;
+}
+
+/* A try leaves what the two halves left if it is done, else the state as it was. */
+static void end_try(tally *t, const block_case *c, const tile *before, const tile *after, tile *x,
+                    bool done) {
+    const int64_t lanes = t->k->lanes;
+    const char *difference = done ? tile_difference(x, after, lanes, c->from, c->to)
+                                  : tile_difference(x, before, lanes, 0, 0);
+    if (difference) { block_fail(t, c, -1, difference, 0.0, 0.0); }
+    if (!plane_kept(&x->s, c->from, c->to)) { block_fail(t, c, -1, "try outside", 0.0, 0.0); }
+    tile_return(x);
+}
+
 /* softmax_try from the state `before` gives what the two halves gave, or refuses where a shift
  * moved and leaves the state alone. */
 static void check_try(tally *t, const block_case *c, const tile *before, const tile *after,
                       bool moved, int *outcomes) {
     const int64_t lanes = t->k->lanes;
-    tile x = tile_take(before->s.rows, lanes, c->ld);
-    tile_copy(&x, before);
-    plane_seal(&x.s);
+    tile x = sealed_copy(before, lanes, c->ld);
     const bool done =
         t->k->softmax_try(x.s.at, c->ld, c->from, c->begin, c->end, c->to, x.run) != 0;
     outcomes[done]++;
     if (done != (!moved && !has_nan(after, lanes))) {
         block_fail(t, c, -1, "softmax_try returns", done, !moved);
     }
-    const char *difference = done ? tile_difference(&x, after, lanes, c->from, c->to)
-                                  : tile_difference(&x, before, lanes, 0, 0);
-    if (difference) { block_fail(t, c, -1, difference, 0.0, 0.0); }
-    if (!plane_kept(&x.s, c->from, c->to)) { block_fail(t, c, -1, "try outside", 0.0, 0.0); }
-    tile_return(&x);
+    end_try(t, c, before, after, &x, done);
 }
 
 /* The same for softmax_try_near, which may refuse more often and keeps less of the maximum. Returns
@@ -244,9 +256,7 @@ static void check_try(tally *t, const block_case *c, const tile *before, const t
 static bool check_near(tally *t, const block_case *c, const tile *before, const tile *after,
                        bool moved) {
     const int64_t lanes = t->k->lanes;
-    tile x = tile_take(before->s.rows, lanes, c->ld);
-    tile_copy(&x, before);
-    plane_seal(&x.s);
+    tile x = sealed_copy(before, lanes, c->ld);
     const bool done =
         t->k->softmax_try_near(x.s.at, c->ld, c->from, c->begin, c->end, c->to, x.run) != 0;
     if (done && (moved || has_nan(after, lanes))) { block_fail(t, c, -1, "near did", 1.0, 0.0); }
@@ -256,11 +266,7 @@ static bool check_near(tally *t, const block_case *c, const tile *before, const 
         }
         x.run.max[i] = after->run.max[i];
     }
-    const char *difference = done ? tile_difference(&x, after, lanes, c->from, c->to)
-                                  : tile_difference(&x, before, lanes, 0, 0);
-    if (difference) { block_fail(t, c, -1, difference, 0.0, 0.0); }
-    if (!plane_kept(&x.s, c->from, c->to)) { block_fail(t, c, -1, "near outside", 0.0, 0.0); }
-    tile_return(&x);
+    end_try(t, c, before, after, &x, done);
     return done;
 }
 
