@@ -2,7 +2,7 @@
 # The library: portable sources for the baseline CPU, one stub source per instruction set with that
 # set's flags, and the targets made of them:
 #   rapt_static, rapt_shared   what users link; rapt::rapt is one of them (BUILD_SHARED_LIBS)
-#   rapt_testing               the same with RAPT_TEST_ROWS: extra rows with odd tile sizes
+#   rapt_testing               the same objects, but a list with an extra row of odd tile sizes
 include(CheckCCompilerFlag)
 include(CheckCSourceCompiles)
 include(CheckLinkerFlag)
@@ -72,10 +72,10 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(rapt_optimisation -O3)
 endif()
 
-# rapt_objects(<target> [<source>...]): all sources, plus the given ones, as position-independent
-# objects. Contraction is off because the kernels spell every fused multiply-add out.
+# rapt_objects(<target> <source>...): the sources as position-independent objects. Contraction is
+# off because the kernels spell every fused multiply-add out.
 function(rapt_objects target)
-  add_library(${target} OBJECT ${rapt_portable_sources} ${rapt_isa_sources} ${ARGN})
+  add_library(${target} OBJECT ${ARGN})
   target_include_directories(${target}
     PUBLIC ${PROJECT_SOURCE_DIR}/include
     PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/simd)
@@ -89,21 +89,26 @@ function(rapt_objects target)
   rapt_warnings(${target})
 endfunction()
 
-# rapt_library(<target> <STATIC|SHARED> <objects>)
-function(rapt_library target kind objects)
-  add_library(${target} ${kind} $<TARGET_OBJECTS:${objects}>)
+# rapt_library(<target> <STATIC|SHARED> <objects>...)
+function(rapt_library target kind)
+  list(TRANSFORM ARGN REPLACE "(.+)" "$<TARGET_OBJECTS:\\1>" OUTPUT_VARIABLE objects)
+  add_library(${target} ${kind} ${objects})
   set_target_properties(${target} PROPERTIES OUTPUT_NAME rapt LINKER_LANGUAGE C)
   target_include_directories(${target} INTERFACE
     $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_link_libraries(${target} PRIVATE SLEEF::SLEEF ${rapt_openmp_libraries} m)
 endfunction()
 
-rapt_objects(rapt_objects)
+# Kernels take long to compile: all libraries share them, and differ in the list of rows alone.
+set(rapt_rows_source ${PROJECT_SOURCE_DIR}/src/dispatch.c)
+list(REMOVE_ITEM rapt_portable_sources ${rapt_rows_source})
+rapt_objects(rapt_objects ${rapt_isa_sources} ${rapt_portable_sources})
+rapt_objects(rapt_rows ${rapt_rows_source})
 
-rapt_library(rapt_static STATIC rapt_objects)
+rapt_library(rapt_static STATIC rapt_objects rapt_rows)
 add_library(rapt::rapt_static ALIAS rapt_static)
 
-rapt_library(rapt_shared SHARED rapt_objects)
+rapt_library(rapt_shared SHARED rapt_objects rapt_rows)
 add_library(rapt::rapt_shared ALIAS rapt_shared)
 set(rapt_map ${PROJECT_SOURCE_DIR}/cmake/rapt.map)
 check_linker_flag(C "-Wl,--version-script=${rapt_map}" RAPT_LINKER_VERSION_SCRIPT)
@@ -121,9 +126,9 @@ else()
 endif()
 
 if(RAPT_BUILD_TESTS)
-  rapt_objects(rapt_testing_objects ${PROJECT_SOURCE_DIR}/simd/isa_odd.c)
-  target_compile_definitions(rapt_testing_objects PRIVATE RAPT_TEST_ROWS)
-  rapt_library(rapt_testing STATIC rapt_testing_objects)
+  rapt_objects(rapt_test_rows ${PROJECT_SOURCE_DIR}/simd/isa_odd.c ${rapt_rows_source})
+  target_compile_definitions(rapt_test_rows PRIVATE RAPT_TEST_ROWS)
+  rapt_library(rapt_testing STATIC rapt_objects rapt_test_rows)
   set_target_properties(rapt_testing PROPERTIES OUTPUT_NAME rapt_testing)
   target_include_directories(rapt_testing INTERFACE
     ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/simd)
