@@ -2,23 +2,23 @@
  * gradient.h: what the backward pass needs besides products: the weights again and the gradient of
  * the scores, row sums, and rows added to tensors.
  *
- *   P[k]  = exp(S[k] - lse)
+ *   P[k]  = 2^(S[k] - lse log2(e))     scores in octaves, as in softmax.h; lse is not
  *   dS[k] = P[k] (Z[k] dP[k] - delta)        one lane vector: queries in the lanes
  *   P[k]  = P[k] Z[k]                        Z: dropout's pattern, or 1
  *
  * Where P is 0, so is dS, whatever dP holds. In lanes where lse + delta is not finite that holds
  * only where S is -inf; what the formula makes of the rest of such a row is given out.
  *
- * S - lse is at most 0 but for rounding. The exponential for arguments <= 0 takes what little is
- * above: its error bound holds up to 88 (tests/exp_checks.c). */
+ * The exponent is at most 0 but for rounding. The inline exponential takes what little is above:
+ * its error bound holds up to 127 (tests/exp2_checks.c). */
 #include "common.h"
-#include "exp.h"
+#include "exp2.h"
 #include "kernels.h"
 #include "square.h"
 
-/* ln 2^-100. A key whose weights are all smaller would have gradients of denormal numbers, which
+/* A key whose weights are all smaller than 2^this would have gradients of denormal numbers, which
  * take 70 times as long to sum. */
-static const float LEAST_EXPONENT = -69.3147181f;
+static const float LEAST_EXPONENT = -100.0f;
 
 /* What the loop over keys needs, in registers. */
 typedef struct gradient_lanes {
@@ -34,12 +34,15 @@ RAPTI_INLINE void gradient_keys(const rapti_gradient *g, int64_t key, const int 
     float *s = g->s + at;
     vf p[EXP_TOGETHER];
     vm none[EXP_TOGETHER];
-    RAPTI_UNROLL(8) for (int i = 0; i < n; i++) { p[i] = vf_sub(vf_load(s + i * ld), x.lse); }
-    vf_exp_each(p, none, n, LEAST_EXPONENT);
+    RAPTI_UNROLL(8) for (int i = 0; i < n; i++) {
+        p[i] = vf_fnma(x.lse, vf_set1(RAPTI_OCTAVES), vf_load(s + i * ld));
+    }
+    vf_exp2_each(p, none, n, LEAST_EXPONENT);
     for (int i = 0; x.broken && i < n; i++) {
         const vf score = vf_load(s + i * ld);
         const vf least = vf_select(x.finite, vf_set1(LEAST_EXPONENT), vf_set1(-__FLT_MAX__));
-        none[i] = vf_lt(vf_select(x.finite, vf_sub(score, x.lse), score), least);
+        const vf exponent = vf_fnma(x.lse, vf_set1(RAPTI_OCTAVES), score);
+        none[i] = vf_lt(vf_select(x.finite, exponent, score), least);
         p[i] = vf_select(none[i], vf_zero(), p[i]);
     }
     vf kept[EXP_TOGETHER];

@@ -9,6 +9,9 @@
 
 #include <stdint.h>
 
+/* log2(e): the octaves that a score of 1 stands for, since exp(x) = 2^(x log2(e)). */
+#define RAPTI_OCTAVES 1.44269504f
+
 /* No row has more lanes, no group more lane vectors. */
 enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
 
@@ -54,10 +57,11 @@ typedef struct rapti_product {
     int64_t stream_bytes;
 } rapti_product;
 
-/* The running state of the online softmax, one number per query. */
+/* The running state of the online softmax, one number per query. Scores, maximum and shift are in
+ * octaves: exp is 2^. (softmax_exp_any: in units of 1.) */
 typedef struct rapti_softmax_state {
     float *max;     /* largest score so far (but see softmax_try_near), -inf at the start */
-    float *sum;     /* sum of exp(score - shift), 0 at the start */
+    float *sum;     /* sum of 2^(score - shift), 0 at the start */
     float *shift;   /* what is subtracted: near max (softmax.h), 0 at the start */
     float *rescale; /* factor that the last block put on everything before it */
 } rapti_softmax_state;
@@ -157,11 +161,16 @@ typedef struct rapti_kernels {
                          const int32_t *end);
 
     /* One lane vector, keys [from, to): -inf where rows[lane][key * stride] is 0 (mask) or -inf
-     * (bias), else the score plus the bias. Hidden scores are replaced, whatever they held. */
+     * (bias), else the score plus factor * bias, where a bias below -2.3e38 counts as that. Hidden
+     * scores are replaced, whatever they held. */
     void (*apply_mask)(const uint8_t *const *rows, int64_t stride, int64_t from, int64_t to,
                        float *s, int64_t ld);
-    void (*apply_bias)(const float *const *rows, int64_t stride, int64_t from, int64_t to, float *s,
-                       int64_t ld);
+    void (*apply_bias)(const float *const *rows, int64_t stride, int64_t from, int64_t to,
+                       float factor, float *s, int64_t ld);
+    /* The same, sooner, where all terms and scores are numbers and all sums are floats; elsewhere
+     * the sum is infinite or NaN. */
+    void (*add_bias)(const float *const *rows, int64_t stride, int64_t from, int64_t to,
+                     float factor, float *s, int64_t ld);
 
     /* One step of the online softmax on one lane vector of scores, in two halves. First: max over
      * keys [begin, end) and those before; shift, which moves only where max has left its
@@ -169,7 +178,7 @@ typedef struct rapti_kernels {
      * Returns 1 if a lane's shift moved, or a sum so far is NaN: softmax_try would have refused. */
     int (*softmax_max)(const float *s, int64_t ld, int64_t begin, int64_t end,
                        rapti_softmax_state state);
-    /* Second: S[key] = exp(S[key] - shift) for keys [begin, end), 0 for the other keys of
+    /* Second: S[key] = 2^(S[key] - shift) for keys [begin, end), 0 for the other keys of
      * [from, to); sum = sum * rescale + their sum. */
     void (*softmax_exp)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                         rapti_softmax_state state);
@@ -178,11 +187,11 @@ typedef struct rapti_kernels {
     int (*softmax_try)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                        rapti_softmax_state state);
     /* The same for begin < end, faster, and without a look at each score: it refuses also where a
-     * lane's weights are many and near e^8, or reach below e^-86. Of `max` it leaves only what
+     * lane's weights are many and near 2^12, or reach below 2^-111. Of `max` it leaves only what
      * matters: some number within the neighbourhood of the shift. */
     int (*softmax_try_near)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
                             int64_t to, rapti_softmax_state state);
-    /* softmax_exp with SLEEF's exponential; results below 2^-126 are 0 as well. */
+    /* softmax_exp with e for 2, and SLEEF's exponential; results below 2^-126 are 0 as well. */
     void (*softmax_exp_any)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
                             int64_t to, rapti_softmax_state state);
 
@@ -195,10 +204,11 @@ typedef struct rapti_kernels {
                        float *s, int64_t ld);
 
     /* out[lane][c * stride] = o[lane * ld + c] * scale / sum[lane] (0 where sum is 0 and o finite),
-     * c < size, for the first `count` lanes; lse[lane] = shift + ln(sum) for all lanes. Reads o up
-     * to a multiple of `lanes`. */
+     * c < size, for the first `count` lanes; lse[lane] = unit * shift + ln(sum) for all lanes.
+     * Reads o up to a multiple of `lanes`. */
     void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
-                        rapti_softmax_state state, float *const *out, int64_t stride, float *lse);
+                        float unit, rapti_softmax_state state, float *const *out, int64_t stride,
+                        float *lse);
 
     void (*finish_product)(const rapti_product_end *e);
 
@@ -207,9 +217,9 @@ typedef struct rapti_kernels {
     void (*scatter_lanes)(const float *s, int64_t ld, int64_t from, int64_t to, int64_t count,
                           const float *factor, float *const *rows, int64_t stride);
 
-    /* Keys [begin, end): P = exp(S - lse), or 0 if that is below 2^-100; dS = P * (Z * dP - delta),
-     * then P = P * Z. dS is 0 where P was 0 or, in lanes whose lse + delta is not finite, where S
-     * is -inf; both are 0 for the other keys of [from, to). */
+    /* Keys [begin, end): P = 2^(S - lse log2(e)), or 0 if that is below 2^-100; dS = P * (Z * dP -
+     * delta), then P = P * Z. dS is 0 where P was 0 or, in lanes whose lse + delta is not finite,
+     * where S is -inf; both are 0 for the other keys of [from, to). */
     void (*score_gradient)(const rapti_gradient *g);
 
     /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of
@@ -280,8 +290,9 @@ typedef struct rapti_kernels {
     /* The same, bit by bit, down each column. */
     void (*gradient_columns)(const rapti_softmax_columns *s);
 
-    /* y[i] = exp(x[i]), i < n: the word of the fused kernels (x <= 88), and SLEEF's. */
-    void (*exp_nonpositive)(const float *x, float *y, int64_t n);
+    /* y[i] = 2^x[i], i < n: the word of the fused kernels (x <= 127), and SLEEF's; e^x[i]. */
+    void (*exp2_inline)(const float *x, float *y, int64_t n);
+    void (*exp2_any)(const float *x, float *y, int64_t n);
     void (*exp_any)(const float *x, float *y, int64_t n);
 } rapti_kernels;
 

@@ -2,8 +2,9 @@
  * softmax.h: the online softmax of one lane vector: queries lie in the lanes, keys run down memory,
  * so maximum, exp and sum are plain vector operations and nothing is reduced across lanes.
  *
- *   P[k] = exp(S[k] - shift');  rescale = exp(shift - shift');  l' = l rescale + sum_k P[k]
+ *   P[k] = 2^(S[k] - shift');  rescale = 2^(shift - shift');  l' = l rescale + sum_k P[k]
  *
+ * Scores come in octaves: with log2(e) in them, 2^S is the exponential of what they stand for.
  * (Milakov and Gimelshein 2018, with the maximum m for shift.) Any shift near the maximum gives the
  * same softmax: it starts at 0, and a lane's moves to the maximum only when that has left its
  * neighbourhood. So most blocks know their shift before they know their maximum, and one pass does
@@ -12,12 +13,12 @@
  * Every other key goes to a second sum; since the two are added at the end, a row's bits do not
  * depend on whether a range begins at an even or an odd key. */
 #include "common.h"
-#include "exp.h"
+#include "exp2.h"
 #include "kernels.h"
 
-/* The neighbourhood. Sums stay below e^8 = 2981 per key, and a weight that exp makes 0 is below
- * e^-79 of the largest. */
-static const float SLACK = 8.0f;
+/* The neighbourhood. Sums stay below 2^12 per key, and a weight that is made 0 is below 2^-114 of
+ * the largest. */
+static const float SLACK = 12.0f;
 
 /* eight maxima side by side: one alone would wait for itself at every key */
 RAPTI_INLINE vf block_max(const float *s, int64_t ld, int64_t begin, int64_t end, vf m) {
@@ -34,16 +35,16 @@ RAPTI_INLINE vf block_max(const float *s, int64_t ld, int64_t begin, int64_t end
     return m;
 }
 
-/* SLEEF's word, with the same zeros as the inline one: a denormal weight would be slow to use. */
+/* exp(x) by SLEEF, and 0 where the result would be denormal and slow to use. */
 RAPTI_INLINE vf exp_flushed(vf x) {
-    return vf_select(vf_lt(x, vf_set1(LEAST_NORMAL)), vf_zero(), vf_exp(x));
+    return vf_select(vf_lt(x, vf_set1(-87.3365402f)), vf_zero(), vf_exp(x));
 }
 
 _Static_assert((int)EXP_TOGETHER % 2 == 0 && (int)EXP_TOGETHER <= 8,
                "odd keys would become even ones, or more are unrolled than asked for");
 
-/* Which exponential: SLEEF's; the inline one; the same where all results should be normal. */
-typedef enum weight_exp { EXP_SLEEF, EXP_INLINE, EXP_NORMAL } weight_exp;
+/* Which exponential: e^x by SLEEF; 2^x inline; the same where all results should be normal. */
+typedef enum weight_exp { EXP_SLEEF, EXP2_INLINE, EXP2_NORMAL } weight_exp;
 
 /* How the weights of a block are computed; all literal. */
 typedef struct weighing {
@@ -53,7 +54,7 @@ typedef struct weighing {
 } weighing;
 
 /* The block's sum, its maximum (that of the keys before included), what is subtracted, and for
- * EXP_NORMAL what was seen. */
+ * EXP2_NORMAL what was seen. */
 typedef struct block_sums {
     vf even, odd, max_even, max_odd, shift;
     vr seen;
@@ -78,11 +79,11 @@ RAPTI_INLINE void weigh_keys(float *s, int64_t ld, const int n, const weighing h
     }
     if (how.exp == EXP_SLEEF) {
         RAPTI_UNROLL(8) for (int i = 0; i < n; i++) { p[i] = exp_flushed(p[i]); }
-    } else if (how.exp == EXP_NORMAL) {
-        vf_exp_normal(p, &w->seen, n);
+    } else if (how.exp == EXP2_NORMAL) {
+        vf_exp2_normal(p, &w->seen, n);
     } else {
         vm below[EXP_TOGETHER];
-        vf_exp_each(p, below, n, LEAST_NORMAL);
+        vf_exp2_each(p, below, n, LEAST_NORMAL);
     }
     RAPTI_UNROLL(8) for (int i = 0; i < n; i++) {
         vf *sum = i % 2 ? &w->odd : &w->even;
@@ -126,7 +127,7 @@ static int softmax_max(const float *s, int64_t ld, int64_t begin, int64_t end,
     const vf shift = next_shift(old_max, max, old_shift);
     /* nothing was seen before: there is nothing to rescale, and the factor could overflow */
     const vf rescale = vf_select(vf_eq(old_max, vf_set1(-__builtin_inff())), vf_set1(1.0f),
-                                 vf_exp_nonpositive(vf_sub(old_shift, shift)));
+                                 vf_exp2_inline(vf_sub(old_shift, shift)));
     vf_store(state.max, max);
     vf_store(state.shift, shift);
     vf_store(state.rescale, rescale);
@@ -157,7 +158,7 @@ static int softmax_try(float *s, int64_t ld, int64_t from, int64_t begin, int64_
                        rapti_softmax_state state) {
     const vf old_max = vf_load(state.max), shift = vf_load(state.shift);
     block_sums w = start_sums(shift, old_max);
-    const vf block = weigh_unmoved(s, ld, begin, end, EXP_INLINE, 1, &w);
+    const vf block = weigh_unmoved(s, ld, begin, end, EXP2_INLINE, 1, &w);
     const vf max = vf_max(w.max_even, w.max_odd), sum = vf_add(vf_load(state.sum), block);
     if (!vm_all(vf_eq(next_shift(old_max, max, shift), shift)) || !vm_all(vf_eq(sum, sum))) {
         return 0;
@@ -168,14 +169,14 @@ static int softmax_try(float *s, int64_t ld, int64_t from, int64_t begin, int64_
 
 /* The block's sum tells enough of its maximum: no weight is above it, and one is not below an nth
  * of it. (Only a lane's first keys can be too low, and their sum is that of all.) The two bounds
- * stay away from e^8 and e^-8 by more than rounding. What is kept as the maximum will only be asked
- * whether it is -inf, and the next one whether it is too high. */
+ * stay away from 2^12 and 2^-12 by more than rounding. What is kept as the maximum will only be
+ * asked whether it is -inf, and the next one whether it is too high. */
 static int softmax_try_near(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
                             int64_t to, rapti_softmax_state state) {
-    const vf most = vf_set1(2900.0f), least = vf_set1(3.5e-4f * (float)(end - begin));
+    const vf most = vf_set1(4000.0f), least = vf_set1(2.5e-4f * (float)(end - begin));
     const vf shift = vf_load(state.shift);
     block_sums w = start_sums(shift, shift);
-    const vf block = weigh_unmoved(s, ld, begin, end, EXP_NORMAL, 0, &w);
+    const vf block = weigh_unmoved(s, ld, begin, end, EXP2_NORMAL, 0, &w);
     const vf sum = vf_add(vf_load(state.sum), block);
     if (!vr_normal(w.seen) || !vm_all(vf_lt(block, most)) || !vm_all(vf_lt(least, sum))) {
         return 0;
@@ -195,7 +196,7 @@ RAPTI_INLINE void exp_step(float *s, int64_t ld, int64_t from, int64_t begin, in
 
 static void softmax_exp(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                         rapti_softmax_state state) {
-    exp_step(s, ld, from, begin, end, to, state, EXP_INLINE);
+    exp_step(s, ld, from, begin, end, to, state, EXP2_INLINE);
 }
 
 static void softmax_exp_any(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,

@@ -148,4 +148,10 @@ static void softmax_row(const float *x, int64_t n, float *out) {
     row_scale(out, n, sum == 0.0f ? 0.0f : 1.0f / sum);
 }
 
+static void exp_any(const float *x, float *y, int64_t n) {
+    int64_t i = 0;
+    for (; i + VEC_LANES <= n; i += VEC_LANES) { vf_store(y + i, vf_exp(vf_load(x + i))); }
+    if (i < n) { vf_store_n(y + i, (int)(n - i), vf_exp(vf_load_n(x + i, (int)(n - i)))); }
+}
+
 #endif

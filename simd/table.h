@@ -49,6 +49,7 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .hide_outside = hide_outside,
     .apply_mask = apply_mask,
     .apply_bias = apply_bias,
+    .add_bias = add_bias,
     .softmax_max = softmax_max,
     .softmax_try = softmax_try,
     .softmax_try_near = softmax_try_near,
@@ -78,6 +79,7 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .row_dot = row_dot,
     .row_gradient = row_gradient,
     .gradient_columns = gradient_columns,
-    .exp_nonpositive = exp_nonpositive,
+    .exp2_inline = exp2_inline,
+    .exp2_any = exp2_any,
     .exp_any = exp_any,
 };

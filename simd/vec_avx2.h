@@ -49,8 +49,6 @@ RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm256_blendv_ps(no, yes
 RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) {
     return _mm256_andnot_ps(m, _mm256_mul_ps(a, b));
 }
-/* a + b, and c where m */
-RAPTI_INLINE vf vf_add_unless(vm m, vf a, vf b, vf c) { return vf_select(m, c, vf_add(a, b)); }
 RAPTI_INLINE vm vm_or(vm a, vm b) { return _mm256_or_ps(a, b); }
 RAPTI_INLINE int vm_all(vm m) { return _mm256_movemask_ps(m) == 0xff; }
 
@@ -68,30 +66,30 @@ RAPTI_INLINE vw vw_mul(vw a, vw b) { return _mm256_mul_epu32(a, b); }
 RAPTI_INLINE vw vw_high(vw x) { return _mm256_srli_epi64(x, 32); }
 RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) { return _mm256_xor_si256(a, _mm256_xor_si256(b, c)); }
 
-/* y * 2^k, and 0 where m; the low bits of biased's representation hold k + 127 */
-RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
-    (void)k;
-    const __m256i power = _mm256_slli_epi32(_mm256_castps_si256(biased), 23);
+/* x + 1.5 * 2^23 is rounded to an integer; as bits, 0x4b400000 + k */
+typedef __m256 vp;
+RAPTI_INLINE vf vf_split(vf x, vp *k) {
+    const vf round = vf_set1(12582912.0f);
+    *k = vf_add(x, round);
+    return vf_sub(x, vf_sub(*k, round));
+}
+RAPTI_INLINE __m256i integer_plus(vp k, int more) {
+    return _mm256_add_epi32(_mm256_castps_si256(k), _mm256_set1_epi32(more - 0x4b400000));
+}
+RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vp k) {
+    const __m256i power = _mm256_slli_epi32(integer_plus(k, 127), 23);
     return vf_mul_or_zero(m, y, _mm256_castsi256_ps(power));
 }
-/* The bits of all k + 125 and k + 127 as integers: both are 0 to 255 only for k from -125 to 128.
- * (The largest k + 125, unsigned, would tell as much, but on a port that multiplies.) */
+/* The bits of all k + 112: 0 to 127 for k from -112 to 15, and never else. (The least k would tell
+ * as much, but on a port that multiplies.) */
 typedef __m256i vr;
-RAPTI_INLINE __m256i integer_plus(vf biased, int more) {
-    const __m256i zero = _mm256_set1_epi32(0x4b400000 + 125 - more);
-    return _mm256_sub_epi32(_mm256_castps_si256(biased), zero);
-}
-RAPTI_INLINE vr see_one(vr seen, vf biased) {
-    seen = _mm256_or_si256(seen, integer_plus(biased, 125));
-    return _mm256_or_si256(seen, integer_plus(biased, 127));
-}
 RAPTI_INLINE vr vr_none(void) { return _mm256_setzero_si256(); }
-RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) { return see_one(see_one(seen, a), b); }
-RAPTI_INLINE int vr_normal(vr seen) { return _mm256_testz_si256(seen, _mm256_set1_epi32(~255)); }
-RAPTI_INLINE vf vf_scale_normal(vf y, vf k, vf biased) {
-    (void)k;
-    const __m256i power = _mm256_slli_epi32(integer_plus(biased, 127), 23);
-    return vf_mul(y, _mm256_castsi256_ps(power));
+RAPTI_INLINE vr vr_see(vr seen, vp k) { return _mm256_or_si256(seen, integer_plus(k, 112)); }
+RAPTI_INLINE int vr_normal(vr seen) { return _mm256_testz_si256(seen, _mm256_set1_epi32(~127)); }
+/* k is added to y's exponent; the shift leaves nothing of 0x4b400000 */
+RAPTI_INLINE vf vf_scale_normal(vf y, vp k) {
+    const __m256i exponent = _mm256_slli_epi32(_mm256_castps_si256(k), 23);
+    return _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(y), exponent));
 }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     const __m256i lanes = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p));
@@ -102,6 +100,7 @@ RAPTI_INLINE void vec_prefetch(const float *p) { _mm_prefetch((const char *)p, _
 RAPTI_INLINE void vec_prefetch_l2(const float *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf8_u10avx2(x); }
+RAPTI_INLINE vf vf_exp2(vf x) { return Sleef_exp2f8_u10avx2(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf8_u10avx2(x); }
 RAPTI_INLINE vf vf_tanh(vf x) { return Sleef_tanhf8_u10avx2(x); }
 

@@ -49,10 +49,6 @@ RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) { return _mm512_mask_blend_ps(m, 
 RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) {
     return _mm512_maskz_mul_ps((__mmask16)~m, a, b);
 }
-/* a + b, and c where m */
-RAPTI_INLINE vf vf_add_unless(vm m, vf a, vf b, vf c) {
-    return _mm512_mask_add_ps(c, (__mmask16)~m, a, b);
-}
 RAPTI_INLINE vm vm_or(vm a, vm b) { return (vm)(a | b); }
 RAPTI_INLINE int vm_all(vm m) { return m == 0xffff; }
 
@@ -70,25 +66,23 @@ RAPTI_INLINE vw vw_mul(vw a, vw b) { return _mm512_mul_epu32(a, b); }
 RAPTI_INLINE vw vw_high(vw x) { return _mm512_srli_epi64(x, 32); }
 RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) { return _mm512_ternarylogic_epi32(a, b, c, 0x96); }
 
-/* y * 2^k, and 0 where m; the low bits of biased's representation hold k + 127 */
-RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
-    (void)biased;
+/* k as it is. (The fraction alone would tell scalef enough if it were that of rounding down, but
+ * then other sets would have other bits.) */
+typedef __m512 vp;
+RAPTI_INLINE vf vf_split(vf x, vp *k) {
+    const vf r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEAREST_INT);
+    *k = _mm512_sub_ps(x, r);
+    return r;
+}
+RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vp k) {
     return _mm512_maskz_scalef_ps((__mmask16)~m, y, k);
 }
-/* The bits of all: those of 12582912 and, for k from -125 to 130, the low eight. Far out, scalef
- * gives 0 or infinity as it should; such k may pass unseen. */
-typedef __m512i vr;
-RAPTI_INLINE vr vr_none(void) { return _mm512_setzero_si512(); }
-RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) {
-    return _mm512_ternarylogic_epi32(seen, _mm512_castps_si512(a), _mm512_castps_si512(b), 0xfe);
-}
-RAPTI_INLINE int vr_normal(vr seen) {
-    return _mm512_testn_epi32_mask(seen, _mm512_set1_epi32(~0x4b4000ff)) == 0xffff;
-}
-RAPTI_INLINE vf vf_scale_normal(vf y, vf k, vf biased) {
-    (void)biased;
-    return _mm512_scalef_ps(y, k);
-}
+/* the least k: above 127 scalef gives infinity */
+typedef __m512 vr;
+RAPTI_INLINE vr vr_none(void) { return _mm512_setzero_ps(); }
+RAPTI_INLINE vr vr_see(vr seen, vp k) { return _mm512_min_ps(seen, k); }
+RAPTI_INLINE int vr_normal(vr seen) { return vm_all(vf_lt(vf_set1(-126.0f), seen)); }
+RAPTI_INLINE vf vf_scale_normal(vf y, vp k) { return _mm512_scalef_ps(y, k); }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)p);
     return _mm512_mask_blend_ps(_mm_cmpeq_epi8_mask(bytes, _mm_setzero_si128()),
@@ -98,6 +92,7 @@ RAPTI_INLINE void vec_prefetch(const float *p) { _mm_prefetch((const char *)p, _
 RAPTI_INLINE void vec_prefetch_l2(const float *p) { _mm_prefetch((const char *)p, _MM_HINT_T1); }
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf16_u10avx512f(x); }
+RAPTI_INLINE vf vf_exp2(vf x) { return Sleef_exp2f16_u10avx512f(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf16_u10avx512f(x); }
 RAPTI_INLINE vf vf_tanh(vf x) { return Sleef_tanhf16_u10avx512f(x); }
 

@@ -67,8 +67,6 @@ RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) { return vbslq_f32(m, yes, no); }
 RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) {
     return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_f32(vmulq_f32(a, b)), m));
 }
-/* a + b, and c where m */
-RAPTI_INLINE vf vf_add_unless(vm m, vf a, vf b, vf c) { return vf_select(m, c, vf_add(a, b)); }
 RAPTI_INLINE vm vm_or(vm a, vm b) { return vorrq_u32(a, b); }
 RAPTI_INLINE int vm_all(vm m) { return vminvq_u32(m) != 0; }
 
@@ -86,26 +84,26 @@ RAPTI_INLINE vw vw_mul(vw a, vw b) { return vmull_u32(vmovn_u64(a), vmovn_u64(b)
 RAPTI_INLINE vw vw_high(vw x) { return vshrq_n_u64(x, 32); }
 RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) { return veorq_u64(a, veorq_u64(b, c)); }
 
-/* y * 2^k, and 0 where m; the low bits of biased's representation hold k + 127 */
-RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
-    (void)k;
-    const uint32x4_t power = vshlq_n_u32(vreinterpretq_u32_f32(biased), 23);
-    return vf_mul_or_zero(m, y, vreinterpretq_f32_u32(power));
+typedef int32x4_t vp;
+RAPTI_INLINE vf vf_split(vf x, vp *k) {
+    const vf rounded = vrndnq_f32(x);
+    *k = vcvtq_s32_f32(rounded);
+    return vf_sub(x, rounded);
 }
-/* The largest k + 125 as an unsigned integer: smaller k than -125 have wrapped around. */
+RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vp k) {
+    const int32x4_t power = vshlq_n_s32(vaddq_s32(k, vdupq_n_s32(127)), 23);
+    return vf_mul_or_zero(m, y, vreinterpretq_f32_s32(power));
+}
+/* the largest k + 125 as an unsigned integer: smaller k than -125 have wrapped around */
 typedef uint32x4_t vr;
-RAPTI_INLINE uint32x4_t from_least(vf biased) {
-    return vsubq_u32(vreinterpretq_u32_f32(biased), vdupq_n_u32(0x4b400000));
-}
 RAPTI_INLINE vr vr_none(void) { return vdupq_n_u32(0); }
-RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) {
-    return vmaxq_u32(seen, vmaxq_u32(from_least(a), from_least(b)));
+RAPTI_INLINE vr vr_see(vr seen, vp k) {
+    return vmaxq_u32(seen, vreinterpretq_u32_s32(vaddq_s32(k, vdupq_n_s32(125))));
 }
-RAPTI_INLINE int vr_normal(vr seen) { return vmaxvq_u32(seen) <= 128 + 125; }
-RAPTI_INLINE vf vf_scale_normal(vf y, vf k, vf biased) {
-    (void)k;
-    const uint32x4_t exponent = vaddq_u32(from_least(biased), vdupq_n_u32(2));
-    return vf_mul(y, vreinterpretq_f32_u32(vshlq_n_u32(exponent, 23)));
+RAPTI_INLINE int vr_normal(vr seen) { return vmaxvq_u32(seen) <= 125 + 125; }
+/* k is added to y's exponent */
+RAPTI_INLINE vf vf_scale_normal(vf y, vp k) {
+    return vreinterpretq_f32_s32(vaddq_s32(vreinterpretq_s32_f32(y), vshlq_n_s32(k, 23)));
 }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     uint32_t bytes;
@@ -118,6 +116,7 @@ RAPTI_INLINE void vec_prefetch(const float *p) { __builtin_prefetch(p); }
 RAPTI_INLINE void vec_prefetch_l2(const float *p) { __builtin_prefetch(p, 0, 2); }
 
 RAPTI_INLINE vf vf_exp(vf x) { return Sleef_expf4_u10advsimd(x); }
+RAPTI_INLINE vf vf_exp2(vf x) { return Sleef_exp2f4_u10advsimd(x); }
 RAPTI_INLINE vf vf_log(vf x) { return Sleef_logf4_u10advsimd(x); }
 RAPTI_INLINE vf vf_tanh(vf x) { return Sleef_tanhf4_u10advsimd(x); }
 

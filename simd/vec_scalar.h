@@ -94,8 +94,6 @@ RAPTI_INLINE vf vf_select(vm m, vf yes, vf no) {
 }
 /* a * b, and 0 where m */
 RAPTI_INLINE vf vf_mul_or_zero(vm m, vf a, vf b) { return vf_select(m, vf_zero(), vf_mul(a, b)); }
-/* a + b, and c where m */
-RAPTI_INLINE vf vf_add_unless(vm m, vf a, vf b, vf c) { return vf_select(m, c, vf_add(a, b)); }
 RAPTI_INLINE vm vm_or(vm a, vm b) {
     EACH_LANE a.lane[lane] |= b.lane[lane];
     return a;
@@ -157,33 +155,32 @@ RAPTI_INLINE vw vw_xor3(vw a, vw b, vw c) {
     return a;
 }
 
-/* 2^k; the low bits of biased's representation and `more` sum up to k + 127 */
-RAPTI_INLINE vf power_of_two(vf biased, uint32_t more) {
-    uint32_t bits[VEC_LANES];
-    memcpy(bits, &biased, sizeof bits);
-    EACH_LANE bits[lane] = (bits[lane] + more) << 23;
-    memcpy(&biased, bits, sizeof bits);
-    return biased;
+/* x + 1.5 * 2^23 is rounded to an integer; as bits, 0x4b400000 + k */
+typedef vf vp;
+RAPTI_INLINE vf vf_split(vf x, vp *k) {
+    const vf round = vf_set1(12582912.0f);
+    *k = vf_add(x, round);
+    return vf_sub(x, vf_sub(*k, round));
 }
-/* y * 2^k, and 0 where m; the low bits of biased's representation hold k + 127 */
-RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
-    (void)k;
-    return vf_mul_or_zero(m, y, power_of_two(biased, 0));
+RAPTI_INLINE vf vf_scale_normal(vf y, vp k) {
+    uint32_t bits[VEC_LANES];
+    memcpy(bits, &k, sizeof bits);
+    EACH_LANE bits[lane] = (bits[lane] + 127) << 23;
+    memcpy(&k, bits, sizeof bits);
+    return vf_mul(y, k);
+}
+RAPTI_INLINE vf vf_scale_or_zero(vm m, vf y, vp k) {
+    return vf_select(m, vf_zero(), vf_scale_normal(y, k));
 }
 typedef struct vr {
-    int near;
+    int normal;
 } vr;
 RAPTI_INLINE vr vr_none(void) { return (vr){1}; }
-RAPTI_INLINE vr vr_see(vr seen, vf a, vf b) {
-    EACH_LANE seen.near &= a.lane[lane] >= 12582912.0f && a.lane[lane] <= 12583165.0f;
-    EACH_LANE seen.near &= b.lane[lane] >= 12582912.0f && b.lane[lane] <= 12583165.0f;
+RAPTI_INLINE vr vr_see(vr seen, vp k) {
+    EACH_LANE seen.normal &= k.lane[lane] > 12582912.0f - 126 && k.lane[lane] <= 12582912.0f + 127;
     return seen;
 }
-RAPTI_INLINE int vr_normal(vr seen) { return seen.near; }
-RAPTI_INLINE vf vf_scale_normal(vf y, vf k, vf biased) {
-    (void)k;
-    return vf_mul(y, power_of_two(biased, 2));
-}
+RAPTI_INLINE int vr_normal(vr seen) { return seen.normal; }
 RAPTI_INLINE vf vf_hidden_where_false(const uint8_t *p) {
     vf r;
     EACH_LANE r.lane[lane] = p[lane] ? 0.0f : -__builtin_inff();
@@ -194,6 +191,10 @@ RAPTI_INLINE void vec_prefetch_l2(const float *p) { __builtin_prefetch(p, 0, 2);
 
 RAPTI_INLINE vf vf_exp(vf x) {
     EACH_LANE x.lane[lane] = Sleef_expf_u10(x.lane[lane]);
+    return x;
+}
+RAPTI_INLINE vf vf_exp2(vf x) {
+    EACH_LANE x.lane[lane] = Sleef_exp2f_u10(x.lane[lane]);
     return x;
 }
 RAPTI_INLINE vf vf_log(vf x) {

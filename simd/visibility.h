@@ -21,20 +21,30 @@ static void hide_outside(float *s, int64_t ld, int64_t from, int64_t to, const i
     }
 }
 
-RAPTI_INLINE void add_term(vf term, float *s) {
-    const vf hidden = vf_set1(-__builtin_inff());
-    vf_store(s, vf_add_unless(vf_eq(term, hidden), vf_load(s), term, hidden));
+/* What a term is: 0 or -inf of a mask; a bias; a bias that is taken for a number. All literal. */
+typedef enum term_kind { TERM_MASK, TERM_BIAS, TERM_NUMBER } term_kind;
+
+/* The lowest floats are those of masks: in other units, too, they stay above -inf. */
+static const float LOWEST_BIAS = -2.3e38f;
+
+RAPTI_INLINE void add_term(vf term, vf factor, const term_kind kind, float *s) {
+    const vf hidden = vf_set1(-__builtin_inff()), score = vf_load(s);
+    vf sum = score;
+    if (kind == TERM_NUMBER) { sum = vf_fma(term, factor, score); }
+    if (kind == TERM_BIAS) { sum = vf_fma(vf_max(vf_set1(LOWEST_BIAS), term), factor, score); }
+    vf_store(s, kind == TERM_NUMBER ? sum : vf_select(vf_eq(term, hidden), hidden, sum));
 }
 
 /* terms[k]: what is added to key k of the tile, keys <= VEC_LANES */
-RAPTI_INLINE void add_terms(const vf terms[VEC_LANES], float *s, int64_t ld, int64_t keys) {
+RAPTI_INLINE void add_terms(const vf terms[VEC_LANES], vf factor, const term_kind kind, float *s,
+                            int64_t ld, int64_t keys) {
     if (keys == VEC_LANES) { /* literal bounds keep the terms in registers */
         RAPTI_UNROLL(16) for (int k = 0; k < VEC_LANES; k++) {
-            add_term(terms[k], s);
+            add_term(terms[k], factor, kind, s);
             s += ld; /* 16 products with ld are more than there are registers */
         }
     } else {
-        for (int64_t k = 0; k < keys; k++) { add_term(terms[k], s + k * ld); }
+        for (int64_t k = 0; k < keys; k++) { add_term(terms[k], factor, kind, s + k * ld); }
     }
 }
 
@@ -67,24 +77,35 @@ static void apply_mask(const uint8_t *const *rows, int64_t stride, int64_t from,
         const int64_t keys = to - k < VEC_LANES ? to - k : VEC_LANES;
         vf terms[VEC_LANES];
         load_mask(rows, stride, k, keys, terms);
-        add_terms(terms, s + k * ld, ld, keys);
+        add_terms(terms, vf_zero(), TERM_MASK, s + k * ld, ld, keys);
     }
 }
 
-static void apply_bias(const float *const *rows, int64_t stride, int64_t from, int64_t to, float *s,
-                       int64_t ld) {
+RAPTI_INLINE void add_biases(const float *const *rows, int64_t stride, int64_t from, int64_t to,
+                             float factor, const term_kind kind, float *s, int64_t ld) {
+    const vf f = vf_set1(factor);
     int64_t k = from;
     for (; stride == 1 && k + VEC_LANES <= to; k += VEC_LANES) {
         vf terms[VEC_LANES];
         vf_load_square(rows, k, terms);
-        add_terms(terms, s + k * ld, ld, VEC_LANES);
+        add_terms(terms, f, kind, s + k * ld, ld, VEC_LANES);
     }
     for (; k < to; k += VEC_LANES) {
         const int64_t keys = to - k < VEC_LANES ? to - k : VEC_LANES;
         vf terms[VEC_LANES];
         load_columns(rows, stride, k, keys, terms);
-        add_terms(terms, s + k * ld, ld, keys);
+        add_terms(terms, f, kind, s + k * ld, ld, keys);
     }
+}
+
+static void apply_bias(const float *const *rows, int64_t stride, int64_t from, int64_t to,
+                       float factor, float *s, int64_t ld) {
+    add_biases(rows, stride, from, to, factor, TERM_BIAS, s, ld);
+}
+
+static void add_bias(const float *const *rows, int64_t stride, int64_t from, int64_t to,
+                     float factor, float *s, int64_t ld) {
+    add_biases(rows, stride, from, to, factor, TERM_NUMBER, s, ld);
 }
 
 #endif

@@ -109,10 +109,14 @@ static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_bloc
     const int64_t lane = v * kernels->lanes;
     const rapti_softmax_state state = rapti_vector_state(g, lane);
     rapti_tries *tries = &g->tries[v];
-    const int near = !tries->wide && !s->p->mask.data && !rapti_attention_limited(g, b);
-    float *scores = s->scores + lane;
-    rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
     const int tried = !tries->vain;
+    const int near = tried && !tries->wide && !s->p->mask.data && !rapti_attention_limited(g, b);
+    float *scores = s->scores + lane;
+    if (near) {
+        rapti_attention_add_bias(s, g, b, lane, s->scores);
+    } else {
+        rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
+    }
     if (tried) {
         softmax_try_fn *const try = near ? kernels->softmax_try_near : kernels->softmax_try;
         if (try(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state)) { return; }
@@ -121,7 +125,7 @@ static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_bloc
         rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
     }
     tries->vain = kernels->softmax_max(scores, g->lanes, seen.begin, seen.end, state);
-    if (tried && near && !tries->vain) { tries->wide = 1; }
+    if (near && !tries->vain) { tries->wide = 1; }
     s->tries = *tries;
     kernels->softmax_exp(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state);
 }

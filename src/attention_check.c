@@ -11,9 +11,9 @@ static rapt_status check_what(rapt_context *context, const rapt_attention *what)
         return rapti_fail(context, RAPT_ERR_ARGUMENT, "causal: unknown value %d",
                           (int)what->causal);
     }
-    if ((what->scale.on & ~1) || (what->scale.on && !isfinite(what->scale.value))) {
+    if ((what->scale.on & ~1) || (what->scale.on && !(fabsf(what->scale.value) <= 2.3e38f))) {
         return rapti_fail(context, RAPT_ERR_ARGUMENT,
-                          "scale: on %d, value %g, expected on 0 or 1 and a finite value",
+                          "scale: on %d, value %g, expected on 0 or 1 and a value up to 2.3e38",
                           what->scale.on, (double)what->scale.value);
     }
     const rapt_window *w = &what->window;
@@ -241,6 +241,8 @@ rapt_status rapti_attention_check(rapt_context *context, const rapt_attention *w
     p->scale = what->scale.on ? what->scale.value
                : p->dim       ? (float)(1.0 / sqrt((double)p->dim))
                               : 1.0f;
+    p->unit = o->weights ? 1.0f : RAPTI_OCTAVES;
+    p->tile_scale = p->scale * p->unit;
     p->q = rapti_tensor_normal(o->q);
     p->k = rapti_tensor_normal(o->k);
     p->v = rapti_tensor_normal(o->v);

@@ -80,8 +80,8 @@ void rapti_attention_open_group(const rapti_task_state *s, rapti_group *g) {
         g->state.sum[lane] = g->state.shift[lane] = 0.0f;
     }
     for (int64_t lane = 0; lane < g->lanes; lane += width) {
-        s->plan->kernels->gather_lanes(g->q_row + lane, s->p->q.stride[3], s->p->dim, s->p->scale,
-                                       g->qt + lane, g->lanes);
+        s->plan->kernels->gather_lanes(g->q_row + lane, s->p->q.stride[3], s->p->dim,
+                                       s->p->tile_scale, g->qt + lane, g->lanes);
         g->tries[lane / width] = s->tries;
     }
     g->opened = 1;
@@ -96,8 +96,8 @@ void rapti_attention_close_group(const rapti_task_state *s, rapti_group *g) {
         const int64_t count = rapti_min(g->rows - lane, width);
         float lse[RAPTI_MAX_LANES];
         kernels->finish_rows(g->o + lane * s->value_ld, s->value_ld, count, s->p->value_dim,
-                             s->p->kept_scale, rapti_vector_state(g, lane), g->out_row + lane,
-                             s->p->out.stride[3], lse);
+                             s->p->kept_scale, 1.0f / s->p->unit, rapti_vector_state(g, lane),
+                             g->out_row + lane, s->p->out.stride[3], lse);
         for (int64_t i = 0; s->p->lse.data && i < count; i++) {
             const rapti_row r = g->row[lane + i];
             ((float *)s->p->lse.data)[rapti_row_offset(s->p->lse.stride, s->batch, r)] = lse[i];

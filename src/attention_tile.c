@@ -51,6 +51,16 @@ static void hide_limits(const rapti_task_state *s, const rapti_group *g, const r
     kernels->hide_outside(tile + lane, g->tile_ld, inner_end, to, begin, end);
 }
 
+void rapti_attention_add_bias(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
+                              int64_t lane, float *tile) {
+    const rapti_broadcast *bias = &s->p->bias;
+    const char *rows[RAPTI_MAX_LANES];
+    if (!bias->data) { return; }
+    block_rows(s, g, b, lane, bias, sizeof(float), rows);
+    s->plan->kernels->add_bias((const float *const *)rows, bias->stride[3], b->from, b->to,
+                               s->p->unit, tile + lane, g->tile_ld);
+}
+
 /* Each step replaces what it hides, so limits come last: a hidden bias may be NaN. */
 void rapti_attention_hide(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
                           int64_t lane, int64_t from, int64_t to, float *tile) {
@@ -59,8 +69,8 @@ void rapti_attention_hide(const rapti_task_state *s, const rapti_group *g, const
     const char *rows[RAPTI_MAX_LANES];
     if (bias->data) {
         block_rows(s, g, b, lane, bias, sizeof(float), rows);
-        kernels->apply_bias((const float *const *)rows, bias->stride[3], from, to, tile + lane,
-                            g->tile_ld);
+        kernels->apply_bias((const float *const *)rows, bias->stride[3], from, to, s->p->unit,
+                            tile + lane, g->tile_ld);
     }
     if (mask->data) {
         block_rows(s, g, b, lane, mask, 1, rows);

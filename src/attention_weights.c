@@ -49,7 +49,7 @@ static void take_scores(const rapti_task_state *s, const rapti_group *g, const r
         float *rows[RAPTI_MAX_LANES];
         weight_rows(s, g, lane, b->start + b->from, rows);
         kernels->gather_lanes((const float *const *)rows, s->p->weights.stride[3], b->to - b->from,
-                              s->p->scale, s->scores + b->from * g->lanes + lane, g->lanes);
+                              s->p->tile_scale, s->scores + b->from * g->lanes + lane, g->lanes);
     }
 }
 

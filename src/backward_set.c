@@ -170,8 +170,8 @@ void rapti_back_open_group(rapti_back_state *s, rapti_back_group *g) {
     const rapti_kernels *kernels = s->plan->cut.kernels;
     const float *const *dout_row = s->set->dout_row + g->lane;
     for (int64_t i = 0; i < g->base.lanes; i += kernels->lanes) {
-        kernels->gather_lanes(g->base.q_row + i, f->q.stride[3], f->dim, f->scale, g->base.qt + i,
-                              g->base.lanes);
+        kernels->gather_lanes(g->base.q_row + i, f->q.stride[3], f->dim, f->tile_scale,
+                              g->base.qt + i, g->base.lanes);
         if (!s->wants_ds) { continue; }
         kernels->gather_dots(dout_row + i, s->p->dout.stride[3],
                              (const float *const *)g->base.out_row + i, f->out.stride[3],

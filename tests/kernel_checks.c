@@ -22,6 +22,7 @@ const kernel_check kernel_checks[] = {
     {"hide_outside", check_hide_outside},
     {"apply_mask", check_apply_mask},
     {"apply_bias", check_apply_bias},
+    {"add_bias", check_add_bias},
     {"softmax_max, softmax_exp, softmax_try, softmax_try_near", check_softmax_step},
     {"softmax_try_near, far scores", check_softmax_far},
     {"softmax_max, softmax_exp_any", check_softmax_step_any},
@@ -39,8 +40,8 @@ const kernel_check kernel_checks[] = {
     {"gather_dots", check_gather_dots},
     {"add_rows", check_add_rows},
     {"add_lanes", check_add_lanes},
-    {"exp_nonpositive", check_exp_nonpositive},
-    {"exp", check_exp},
+    {"exp2_inline, exp2_any", check_exp2},
+    {"exp_any", check_exp},
     {0},
 };
 

@@ -23,7 +23,7 @@ enum { TILE_KEYS = 40 };
 
 static float random_score(rng *r, bool sparse) {
     if (sparse && rng_chance(r, 30)) { return -INFINITY; }
-    return rng_chance(r, 20) ? -200.0f : (float)rng_uniform(r, -90.0, 0.0);
+    return rng_chance(r, 20) ? -200.0f : (float)rng_uniform(r, -130.0, 0.0);
 }
 
 static void fill_tiles(const gradient_tiles *x, const gradient_case *c, int64_t width, rng *r) {
@@ -44,9 +44,9 @@ static void fill_tiles(const gradient_tiles *x, const gradient_case *c, int64_t 
 /* P and dS of one element, from what the tiles held before. */
 static void expect_gradient(const rapti_kernels *k, const gradient_case *c, float s, float dp,
                             float kept, float lse, float delta, float *p, float *ds) {
-    const float x = s - lse;
-    k->exp_nonpositive(&x, p, 1);
-    if (x < -69.3147181f) { *p = 0.0f; } /* 2^-100 */
+    const float x = multiply_add(kernels_fused(k), -lse, RAPTI_OCTAVES, s);
+    k->exp2_inline(&x, p, 1);
+    if (x < -100.0f) { *p = 0.0f; }
     const float product = c->drops ? dp * kept : dp;
     *ds = *p * (product - delta);
     if (s == -INFINITY) { *p = *ds = 0.0f; }

@@ -208,11 +208,12 @@ int check_all_finite(const rapti_kernels *k, FILE *log) {
 }
 
 /* ---- finish_rows: scale / sum and the product by it are rounded, 2 roundings and their product;
- * ln within 1 ulp (2 roundings' worth), then one more for shift + ln ---- */
+ * ln within 1 ulp (2 roundings' worth), then one more for unit shift + ln, two where
+ * not fused ---- */
 
 typedef struct finish_case {
     int64_t count, size, stride;
-    float scale;
+    float scale, unit;
 } finish_case;
 
 static void compare_finished(tally *t, const finish_case *c, const plane *o, const float *sum,
@@ -233,10 +234,12 @@ static void compare_finished(tally *t, const finish_case *c, const plane *o, con
     }
 }
 
-static void compare_lse(tally *t, const float *shift, const float *sum, const float *lse) {
+static void compare_lse(tally *t, float unit, const float *shift, const float *sum,
+                        const float *lse) {
     for (int64_t i = 0; i < t->k->lanes; i++) {
-        const double ln = log((double)sum[i]), want = (double)shift[i] + ln;
-        const double bound = 2.01 * UNIT_ROUNDOFF * fabs(ln) + 1.01 * UNIT_ROUNDOFF * fabs(want);
+        const double ln = log((double)sum[i]), moved = (double)unit * (double)shift[i];
+        const double want = moved + ln, product = kernels_fused(t->k) ? 0.0 : fabs(moved);
+        const double bound = UNIT_ROUNDOFF * (2.01 * fabs(ln) + 1.01 * fabs(want) + 1.01 * product);
         const bool good =
             isfinite(want) ? fabs((double)lse[i] - want) <= bound : same_float(lse[i], (float)want);
         if (good) { continue; }
@@ -275,10 +278,10 @@ static void run_finish(tally *t, const finish_case *c) {
         out[i] = rows[i].first;
         guard_seal(&rows[i].block);
     }
-    t->k->finish_rows(o.at, o.ld, c->count, c->size, c->scale,
+    t->k->finish_rows(o.at, o.ld, c->count, c->size, c->scale, c->unit,
                       (rapti_softmax_state){.shift = shift, .sum = sum}, out, c->stride, lse);
     compare_finished(t, c, &o, sum, out);
-    compare_lse(t, shift, sum, lse);
+    compare_lse(t, c->unit, shift, sum, lse);
     for (int64_t i = 0; i < c->count; i++) {
         for (int64_t d = 0; d < c->size; d++) {
             guard_accept(&rows[i].block, (const uint8_t *)(out[i] + d * c->stride), sizeof(float));
@@ -300,7 +303,8 @@ int check_finish_rows(const rapti_kernels *k, FILE *log) {
     for (int64_t size = 0; size <= 70; size++) {
         for (int64_t count = 0; count <= k->lanes; count++) {
             for (int n = 0; n < 4; n++) {
-                run_finish(&t, &(finish_case){count, size, out_strides[n], n % 2 ? 1.25f : 1.0f});
+                run_finish(&t, &(finish_case){count, size, out_strides[n], n % 2 ? 1.25f : 1.0f,
+                                              n / 2 ? 0.693147182f : 1.0f});
             }
         }
     }

@@ -201,7 +201,7 @@ void module_oracle_free(module_result *result) {
 static double expect(double got, number want, const char *tensor, int64_t n, const char *what) {
     REQUIRE(compare_value(got, want.value, want.bound), "%s[%lld] = %.9g, want %.9g +- %.2g\n%s",
             tensor, (long long)n, got, want.value, want.bound, what);
-    /* weights that are cut to 0 below e^-79 use up their whole bound, and mean nothing */
+    /* weights that are cut to 0 below 2^-114 use up their whole bound, and mean nothing */
     return want.bound > 0x1p-100 ? fabs(got - want.value) / want.bound : 0;
 }
 

@@ -10,8 +10,8 @@
  *             rounds 1 / (1 - dropout) and the product with it: 2 more in k
  *   weights   those of the row times keep_j / (1 - dropout) and its 2 roundings; exactly 0 where
  *             hidden or dropped
- *   tiny      a product may lose 2^-149 by underflow, e^8 times that once it is divided by a sum
- *             of weights down to e^-8; a weight below e^-79 may be 0. */
+ *   tiny      a product may lose 2^-149 by underflow, 2^12 times that once it is divided by a
+ *             sum of weights down to 2^-12; a weight below 2^-114 may be 0. */
 #include "oracle.h"
 
 #include "oracle_dropout.h"
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double E_8 = 2981.0;
+static const double SLACK = 0x1p12;
 
 /* ---- One row ---- */
 
@@ -47,7 +47,7 @@ static void column(const oracle_row *r, const rapt_tensor *v, int64_t d, double 
     *out = sum;
     *tol = ORACLE_SECOND_ORDER * (drift + k * ORACLE_U * (terms + fabs(sum))) +
            (double)r->n * ORACLE_TINY_WEIGHT * largest +
-           2.0 * k * factor * E_8 * ORACLE_TINY_PRODUCT;
+           2.0 * k * factor * SLACK * ORACLE_TINY_PRODUCT;
 }
 
 static void weights(const oracle_row *r, bool before_dropout, double *out, double *tol) {

@@ -95,7 +95,9 @@ static void add_pair(const backward *x, int64_t index, int64_t n, double lse_err
     const int64_t j = r->key[n], head_dim = ops->q->size[3], value_dim = ops->v->size[3];
     const int64_t kv = (r->b * ops->k->size[1] + r->kv_head) * ops->k->size[2] + j;
     const double p = r->p[n], lse = r->m + log(r->l);
-    const double e = r->error[n] + ORACLE_U * fabs(r->score[n] - lse) + 2 * ORACLE_U + lse_error;
+    /* lse times log2(e): one rounding, and less than one for that in f32 */
+    const double e =
+        r->error[n] + ORACLE_U * (fabs(r->score[n] - lse) + 2 * fabs(lse) + 2.0) + lse_error;
     const double p_error =
         (p > 0.0 ? p * expm1(fmin(e, 700.0)) : 0.0) + (p > 0.0 ? TINY_WEIGHT : 0.0);
     double dp_error = 0.0;

@@ -4,8 +4,9 @@
  * Bounds, with u = 2^-24 and n visible keys; sums may run in any order.
  *
  *   exponent  w = exp(s - c), where c is within r of m: 0 (r = 0: nothing is rounded) while scores
- *             are within 8 of 0, else within 8 of m. The subtraction adds u |s - c|, in one step
- *             or, where c moves, in several that add up to the same; exp adds 1 ulp = 2u at most:
+ *             are within 12 ln 2 of 0, else within that of m. The subtraction adds u |s - c|, in
+ *             one step or, where c moves, in several that add up to the same; exp adds 1 ulp = 2u
+ *             at most:
  *             w' = w exp(e), |e| <= ds + u (|s - m| + r) + 2u
  *   rescale   each time c moves, sums are multiplied by a factor that is an exp (2u) and rounded
  *             (u). It moves at most once per block of keys with a visible key.
@@ -15,7 +16,7 @@
  *             + k u + LSE_ROUNDINGS u (|m| + |ln l| + 2 r)
  *             (for e < 1, exp(e) - 1 < e (1 + e) serves)
  *   weight    p' = p exp(e_j) / (1 + d), |d| <= sum_j p_j (exp(e_j) - 1), and never further than
- *             exp(e_j + max e) times p; + k u p; one below e^-79 may be 0
+ *             exp(e_j + max e) times p; + k u p; one below 2^-114 may be 0
  * Products of two of these errors are covered by ORACLE_SECOND_ORDER. */
 #include "oracle_row.h"
 
@@ -25,9 +26,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { RESCALE_ROUNDINGS = 3, SUM_EXTRA = 3, LSE_ROUNDINGS = 3, DROPOUT_ROUNDINGS = 2 };
-static const double STEADY = 7.9, REACH = 8.0; /* r is 0 while scores stay within the first */
-enum { LEAST_KEY_BLOCK = 7 };                  /* no instruction set's key block is smaller */
+enum { RESCALE_ROUNDINGS = 3, SUM_EXTRA = 3, LSE_ROUNDINGS = 4, DROPOUT_ROUNDINGS = 2 };
+static const double STEADY = 8.2, REACH = 8.32; /* r is 0 while scores stay within the first */
+enum { LEAST_KEY_BLOCK = 7 };                   /* no instruction set's key block is smaller */
 
 static void reserve(oracle_row *r, int64_t keys) {
     if (keys <= r->capacity && r->key) return;

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-/* A weight below e^-79 may be 0 (with a margin of 2); covers products of two small errors. */
+/* A weight below 2^-114 may be 0 (with a margin of 2); covers products of two small errors. */
 #define ORACLE_TINY_WEIGHT 0x1p-113
 #define ORACLE_SECOND_ORDER 1.01
 

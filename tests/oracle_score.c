@@ -2,8 +2,10 @@
  * oracle_score.c: visibility and scores, with u = 2^-24 (half an ulp of f32):
  *
  *   dot       s = scale * (q . k) + bias. D products and additions, rounding of scale (1/sqrt(D) in
- *             f32: 2) and of the multiplication with it (1), addition of the bias (1 on each term):
- *             |ds| <= u * ((D + SCORE_EXTRA) * |scale| sum |q_d k_d| + |bias|)
+ *             f32: 2), of its product with log2(e) (1, and less than 1 for that in f32) and of the
+ *             multiplication with both (1); the bias times log2(e) (as before: 2), added (1 on each
+ *             term):
+ *             |ds| <= u * ((D + SCORE_EXTRA) * |scale| sum |q_d k_d| + BIAS_ROUNDINGS |bias|)
  *   additive  a_u = sum_d Wq[u,d] q_d + sum_d Wk[u,d] k_d, one more addition between the two;
  *             |da| <= u ((D + 1) sum |Wq q| + (Dk + 1) sum |Wk k|); tanh grows no error and adds
  *             1 ulp = 2u; then U products and additions, and scale and bias as above
@@ -13,7 +15,8 @@
 
 #include <math.h>
 
-enum { SCORE_EXTRA = 5, TANH_ROUNDINGS = 2 };
+enum { SCORE_EXTRA = 7, BIAS_ROUNDINGS = 3, TANH_ROUNDINGS = 2 };
+static const float LOWEST_BIAS = -2.3e38f; /* lower ones count as that, but not -inf */
 
 /* ---- Visibility ---- */
 
@@ -46,7 +49,8 @@ bool oracle_within(const rapt_attention *what, const rapt_attention_operands *op
 
 static double bias_at(const rapt_tensor *bias, int64_t b, int64_t h, int64_t i, int64_t j) {
     if (!bias) return 0.0;
-    return (double)((const float *)bias->data)[oracle_broadcast_offset(bias, b, h, i, j)];
+    const float at = ((const float *)bias->data)[oracle_broadcast_offset(bias, b, h, i, j)];
+    return (double)(at < LOWEST_BIAS && at != -INFINITY ? LOWEST_BIAS : at);
 }
 
 bool oracle_visible(const rapt_attention *what, const rapt_attention_operands *ops, int64_t b,
@@ -135,7 +139,7 @@ double oracle_score(const oracle_source *s, int64_t b, int64_t h, int64_t i, int
         const bool additive = s->score && s->score->kind == RAPT_SCORE_ADDITIVE;
         r = additive ? additive_score(s->score, s->ops, q, k) : dot_score(s->ops, q, k);
     }
-    *error = ORACLE_U * (fabs(scale) * r.error + fabs(bias)) +
+    *error = ORACLE_U * (fabs(scale) * r.error + BIAS_ROUNDINGS * fabs(bias)) +
              r.tiny * fmax(1.0, fabs(scale)) * ORACLE_TINY_PRODUCT;
     return scale * r.sum + bias;
 }

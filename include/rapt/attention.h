@@ -45,7 +45,7 @@ typedef enum rapt_causal {
 } rapt_causal;
 
 /* The scale is 1/sqrt(D) (1 for D = 0) unless on is set; then `value` is used as given, 0 and
- * negative numbers included. NaN and infinities are refused. */
+ * negative numbers included. NaN and |value| > 2.3e38 are refused. */
 typedef struct rapt_scale {
     int32_t on; /* 0 or 1 */
     float value;
@@ -137,11 +137,14 @@ typedef struct rapt_attention_operands {
  *           all of them (at most 2^40) if weights are asked for. Nothing is allocated when the
  *           context's scratch from an earlier call is large enough, or the caller gives some.
  * Numerics  f32 products (fused multiply-add but for `scalar`), sums over blocks of keys; exp
- *           within 1 ulp. Weights below e^-79 of the row's largest may become 0. Error on standard
+ *           within 1 ulp. Scores keep the relative precision of f32: each is multiplied by log2(e)
+ *           and rounded, so one of 1000 moves by up to 1e-4. Above 2.3e38 they count as infinite,
+ *           and a finite bias below -2.3e38 as -2.3e38 (so a row of -FLT_MAX is a tie). Weights
+ *           below 2^-114 of the row's largest may become 0. Error on standard
  *           normal input, 1x12x1024x64, against double precision: relative RMS below 4.1e-7. Sums
- *           are normalised last, with weights relative to a number within e^8 of the largest:
- *           3000 * Tk * max|v| must stay below FLT_MAX, or rows turn into infinity or NaN; values
- *           below 3000 * FLT_MIN lose digits; a single visible value comes out to rounding. In the
+ *           are normalised last, with weights relative to a number within 2^12 of the largest:
+ *           4096 * Tk * max|v| must stay below FLT_MAX, or rows turn into infinity or NaN; values
+ *           below 4096 * FLT_MIN lose digits; a single visible value comes out to rounding. In the
  *           default floating-point environment, bitwise the same for any thread count, on every
  *           call, and for a batch item or a causal row whatever else is in the batch or later in
  *           the sequence.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
- * exp_fused.c: simd/exp.h over vectors of one lane in plain C. */
-#include "exp_checks.h"
+ * exp2_fused.c: simd/exp2.h over vectors of one lane in plain C. */
+#include "exp2_checks.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -20,25 +20,26 @@ static vf vf_add(vf a, vf b) { return a + b; }
 static vf vf_sub(vf a, vf b) { return a - b; }
 static vf vf_mul(vf a, vf b) { return a * b; }
 static vf vf_fma(vf a, vf b, vf c) { return fmaf(a, b, c); }
-static vf vf_fnma(vf a, vf b, vf c) { return fmaf(-a, b, c); }
 static vm vf_lt(vf a, vf b) { return a < b; }
-static vf vf_exp(vf x) { return expf(x); }
-static vf vf_scale_or_zero(vm m, vf y, vf k, vf biased) {
-    (void)biased;
-    return m ? 0.0f : y * exp2f(k);
+static vf vf_exp2(vf x) { return exp2f(x); }
+typedef float vp;
+static vf vf_split(vf x, vp *k) {
+    *k = rintf(x);
+    return x - *k;
 }
+static vf vf_scale_normal(vf y, vp k) { return y * exp2f(k); }
+static vf vf_scale_or_zero(vm m, vf y, vp k) { return m ? 0.0f : vf_scale_normal(y, k); }
 
-/* Words of vf_exp_normal, which is not run here. */
+/* A word of vf_exp2_normal, which is not run here. */
 typedef bool vr;
-static vr vr_see(vr seen, vf a, vf b) {
-    (void)a, (void)b;
+static vr vr_see(vr seen, vp k) {
+    (void)k;
     return seen;
 }
-static vf vf_scale_normal(vf y, vf k, vf biased) { return vf_scale_or_zero(false, y, k, biased); }
 
-#include "exp.h"
+#include "exp2.h"
 
-void exp_fused(const float *x, float *y, int64_t n) {
-    exp_any(x, y, 0); /* comes with the header */
-    exp_nonpositive(x, y, n);
+void exp2_fused(const float *x, float *y, int64_t n) {
+    exp2_any(x, y, 0); /* comes with the header */
+    exp2_inline(x, y, n);
 }
