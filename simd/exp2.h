@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  * exp2.h: 2^x for x <= 127, inline, for the fused kernels, where a call would clobber every vector
  * register. They need it for x <= 12 (softmax.h), most of all for x <= 0, and a little above 0 for
- * rounded differences (gradient.h). Elsewhere the word is vf_exp2 (SLEEF); either can take the
- * other's place.
+ * rounded differences (gradient.h). SLEEF's vf_exp2 can take its place, and is what it is compared
+ * with.
  *
  * x = k + r with |r| <= 1/2, both exact, which they are not in exp(x); 2^r by a minimax polynomial
  * of degree 6; times 2^k. Error at most 1 ulp for every float <= 0 (0.79 with fused multiply-add,

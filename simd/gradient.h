@@ -9,8 +9,11 @@
  * Where P is 0, so is dS, whatever dP holds. In lanes where lse + delta is not finite that holds
  * only where S is -inf; what the formula makes of the rest of such a row is given out.
  *
- * The exponent is at most 0 but for rounding. The inline exponential takes what little is above:
- * its error bound holds up to 127 (tests/exp2_checks.c). */
+ * The exponent is at most 0 but for rounding, of S and lse: little up to FAR_LSE, where the inline
+ * exponential takes it (tests/exp2_checks.c). Beyond, half an ulp of lse can be many octaves. There
+ * lse in octaves is rounded, as the scores are, and an ulp of it is given to the exponent, which
+ * then ends at 0: the only key of a row has weight 1, and so have all if lse cannot tell how many
+ * they are. */
 #include "common.h"
 #include "exp2.h"
 #include "kernels.h"
@@ -20,12 +23,22 @@
  * take 70 times as long to sum. */
 static const float LEAST_EXPONENT = -100.0f;
 
+static const float FAR_LSE = 4096.0f;
+
 /* What the loop over keys needs, in registers. */
 typedef struct gradient_lanes {
-    vf lse, delta;
-    vm finite;                   /* lse and delta are */
-    int wants_ds, drops, broken; /* literal; broken: not finite in every lane */
+    vf lse, octaves, delta;     /* the exponent is S - lse octaves */
+    vf ulp, top;                /* added to it; its end */
+    vm finite;                  /* lse and delta are */
+    int wants_ds, drops, plain; /* literal; plain: both are in all lanes, and none is far */
 } gradient_lanes;
+
+RAPTI_INLINE vf gradient_exponent(vf score, const gradient_lanes x) {
+    const vf exponent = vf_fnma(x.lse, x.octaves, score);
+    if (x.plain) { return exponent; }
+    const vf higher = vf_add(exponent, x.ulp);
+    return vf_select(vf_lt(x.top, higher), x.top, higher);
+}
 
 /* Keys [key, key + n), n literal. */
 RAPTI_INLINE void gradient_keys(const rapti_gradient *g, int64_t key, const int n,
@@ -35,14 +48,13 @@ RAPTI_INLINE void gradient_keys(const rapti_gradient *g, int64_t key, const int 
     vf p[EXP_TOGETHER];
     vm none[EXP_TOGETHER];
     RAPTI_UNROLL(8) for (int i = 0; i < n; i++) {
-        p[i] = vf_fnma(x.lse, vf_set1(RAPTI_OCTAVES), vf_load(s + i * ld));
+        p[i] = gradient_exponent(vf_load(s + i * ld), x);
     }
     vf_exp2_each(p, none, n, LEAST_EXPONENT);
-    for (int i = 0; x.broken && i < n; i++) {
+    for (int i = 0; !x.plain && i < n; i++) {
         const vf score = vf_load(s + i * ld);
         const vf least = vf_select(x.finite, vf_set1(LEAST_EXPONENT), vf_set1(-__FLT_MAX__));
-        const vf exponent = vf_fnma(x.lse, vf_set1(RAPTI_OCTAVES), score);
-        none[i] = vf_lt(vf_select(x.finite, exponent, score), least);
+        none[i] = vf_lt(vf_select(x.finite, gradient_exponent(score, x), score), least);
         p[i] = vf_select(none[i], vf_zero(), p[i]);
     }
     vf kept[EXP_TOGETHER];
@@ -73,12 +85,24 @@ RAPTI_INLINE void gradient_block(const rapti_gradient *g, const gradient_lanes x
 RAPTI_INLINE void gradient_lane_vector(const rapti_gradient *g, const int wants_ds,
                                        const int drops) {
     const vf lse = vf_load(g->lse), delta = wants_ds ? vf_load(g->delta) : vf_zero();
-    const vf sum = vf_add(lse, delta);
-    const vm finite = vf_eq(vf_sub(sum, sum), vf_zero());
-    if (vm_all(finite)) {
-        gradient_block(g, (gradient_lanes){lse, delta, finite, wants_ds, drops, 0});
+    const vf sum = vf_add(lse, delta), octaves = vf_set1(RAPTI_OCTAVES), none = vf_zero();
+    const vf infinity = vf_set1(__builtin_inff()), size = vf_max(lse, vf_sub(none, lse));
+    const vm finite = vf_eq(vf_sub(sum, sum), none);
+    const vm near = vf_lt(vf_select(vf_lt(size, infinity), size, none), vf_set1(FAR_LSE));
+    if (vm_all(finite) && vm_all(near)) {
+        const gradient_lanes x = {lse, octaves, delta, none, infinity, finite, wants_ds, drops, 1};
+        gradient_block(g, x);
     } else {
-        gradient_block(g, (gradient_lanes){lse, delta, finite, wants_ds, drops, 1});
+        const vf rounded = vf_mul(lse, octaves), ulp = vf_mul(size, vf_set1(0x1.8p-23f));
+        const gradient_lanes x = {.lse = vf_select(near, lse, rounded),
+                                  .octaves = vf_select(near, octaves, vf_set1(1.0f)),
+                                  .delta = delta,
+                                  .ulp = vf_select(near, none, ulp),
+                                  .top = vf_select(near, infinity, none),
+                                  .finite = finite,
+                                  .wants_ds = wants_ds,
+                                  .drops = drops};
+        gradient_block(g, x);
     }
 }
 

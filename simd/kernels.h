@@ -12,6 +12,9 @@
 /* log2(e): the octaves that a score of 1 stands for, since exp(x) = 2^(x log2(e)). */
 #define RAPTI_OCTAVES 1.44269504f
 
+/* FLT_MAX ln 2 = 2.3587e38, rounded down: in octaves, scores up to it still are floats. */
+#define RAPTI_LARGEST_SCORE 2.3e38f
+
 /* No row has more lanes, no group more lane vectors. */
 enum { RAPTI_MAX_LANES = 16, RAPTI_MAX_GROUP_VECTORS = 4 };
 
@@ -161,20 +164,20 @@ typedef struct rapti_kernels {
                          const int32_t *end);
 
     /* One lane vector, keys [from, to): -inf where rows[lane][key * stride] is 0 (mask) or -inf
-     * (bias), else the score plus factor * bias, where a bias below -2.3e38 counts as that. Hidden
-     * scores are replaced, whatever they held. */
+     * (bias), else the score plus factor * bias, where a bias below -RAPTI_LARGEST_SCORE counts as
+     * that. Hidden scores are replaced, whatever they held. */
     void (*apply_mask)(const uint8_t *const *rows, int64_t stride, int64_t from, int64_t to,
                        float *s, int64_t ld);
     void (*apply_bias)(const float *const *rows, int64_t stride, int64_t from, int64_t to,
                        float factor, float *s, int64_t ld);
-    /* The same, sooner, where all terms and scores are numbers and all sums are floats; elsewhere
-     * the sum is infinite or NaN. */
+    /* The score plus factor * bias, whatever they are. */
     void (*add_bias)(const float *const *rows, int64_t stride, int64_t from, int64_t to,
                      float factor, float *s, int64_t ld);
 
     /* One step of the online softmax on one lane vector of scores, in two halves. First: max over
      * keys [begin, end) and those before; shift, which moves only where max has left its
-     * neighbourhood (softmax.h); rescale. A lane whose scores so far are all -inf keeps max -inf.
+     * neighbourhood (softmax.h); rescale = 2^(old shift - new shift). A lane whose scores so far
+     * are all -inf keeps max -inf.
      * Returns 1 if a lane's shift moved, or a sum so far is NaN: softmax_try would have refused. */
     int (*softmax_max)(const float *s, int64_t ld, int64_t begin, int64_t end,
                        rapti_softmax_state state);
@@ -204,10 +207,10 @@ typedef struct rapti_kernels {
                        float *s, int64_t ld);
 
     /* out[lane][c * stride] = o[lane * ld + c] * scale / sum[lane] (0 where sum is 0 and o finite),
-     * c < size, for the first `count` lanes; lse[lane] = unit * shift + ln(sum) for all lanes.
-     * Reads o up to a multiple of `lanes`. */
+     * c < size, for the first `count` lanes; lse[lane] = octave * shift + ln(sum) for all lanes.
+     * Reads o up to a multiple of `lanes`. octave: ln 2, or 1 if the shift is not in octaves. */
     void (*finish_rows)(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
-                        float unit, rapti_softmax_state state, float *const *out, int64_t stride,
+                        float octave, rapti_softmax_state state, float *const *out, int64_t stride,
                         float *lse);
 
     void (*finish_product)(const rapti_product_end *e);
@@ -219,7 +222,8 @@ typedef struct rapti_kernels {
 
     /* Keys [begin, end): P = 2^(S - lse log2(e)), or 0 if that is below 2^-100; dS = P * (Z * dP -
      * delta), then P = P * Z. dS is 0 where P was 0 or, in lanes whose lse + delta is not finite,
-     * where S is -inf; both are 0 for the other keys of [from, to). */
+     * where S is -inf; both are 0 for the other keys of [from, to). P is at most 1, but for the
+     * rounding of S and lse up to 4096, and is 1 where these agree to rounding beyond. */
     void (*score_gradient)(const rapti_gradient *g);
 
     /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of

@@ -97,12 +97,12 @@ static int all_finite(const float *rows, int64_t row, int64_t count, int64_t vec
 
 /* Adding 0 makes +0 of -0, which hidden terms of rows nearby could have done or not. */
 static void finish_rows(const float *o, int64_t ld, int64_t count, int64_t size, float scale,
-                        float unit, rapti_softmax_state state, float *const *out, int64_t stride,
+                        float octave, rapti_softmax_state state, float *const *out, int64_t stride,
                         float *lse) {
     const vf sum = vf_load(state.sum);
     float inverse[VEC_LANES];
     vf_store(inverse, vf_select(vf_eq(sum, vf_zero()), vf_zero(), vf_div(vf_set1(scale), sum)));
-    vf_store(lse, vf_fma(vf_set1(unit), vf_load(state.shift), vf_log(sum)));
+    vf_store(lse, vf_fma(vf_set1(octave), vf_load(state.shift), vf_log(sum)));
     for (int64_t i = 0; i < count; i++, o += ld) {
         const vf factor = vf_set1(inverse[i]);
         int64_t c = 0;

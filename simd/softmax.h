@@ -37,7 +37,8 @@ RAPTI_INLINE vf block_max(const float *s, int64_t ld, int64_t begin, int64_t end
 
 /* exp(x) by SLEEF, and 0 where the result would be denormal and slow to use. */
 RAPTI_INLINE vf exp_flushed(vf x) {
-    return vf_select(vf_lt(x, vf_set1(-87.3365402f)), vf_zero(), vf_exp(x));
+    const vf least = vf_set1(-87.3365402f); /* ln 2^-126 */
+    return vf_select(vf_lt(x, least), vf_zero(), vf_exp(x));
 }
 
 _Static_assert((int)EXP_TOGETHER % 2 == 0 && (int)EXP_TOGETHER <= 8,

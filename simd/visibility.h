@@ -21,18 +21,18 @@ static void hide_outside(float *s, int64_t ld, int64_t from, int64_t to, const i
     }
 }
 
-/* What a term is: 0 or -inf of a mask; a bias; a bias that is taken for a number. All literal. */
-typedef enum term_kind { TERM_MASK, TERM_BIAS, TERM_NUMBER } term_kind;
-
-/* The lowest floats are those of masks: in other units, too, they stay above -inf. */
-static const float LOWEST_BIAS = -2.3e38f;
+/* What a term is: 0 or -inf of a mask; a bias, with -FLT_MAX of masks, too, above -inf in the
+ * scores; a bias that is added as it is. All literal. */
+typedef enum term_kind { TERM_MASK, TERM_BIAS, TERM_PLAIN } term_kind;
 
 RAPTI_INLINE void add_term(vf term, vf factor, const term_kind kind, float *s) {
     const vf hidden = vf_set1(-__builtin_inff()), score = vf_load(s);
     vf sum = score;
-    if (kind == TERM_NUMBER) { sum = vf_fma(term, factor, score); }
-    if (kind == TERM_BIAS) { sum = vf_fma(vf_max(vf_set1(LOWEST_BIAS), term), factor, score); }
-    vf_store(s, kind == TERM_NUMBER ? sum : vf_select(vf_eq(term, hidden), hidden, sum));
+    if (kind == TERM_PLAIN) { sum = vf_fma(term, factor, score); }
+    if (kind == TERM_BIAS) {
+        sum = vf_fma(vf_max(vf_set1(-RAPTI_LARGEST_SCORE), term), factor, score);
+    }
+    vf_store(s, kind == TERM_PLAIN ? sum : vf_select(vf_eq(term, hidden), hidden, sum));
 }
 
 /* terms[k]: what is added to key k of the tile, keys <= VEC_LANES */
@@ -105,7 +105,7 @@ static void apply_bias(const float *const *rows, int64_t stride, int64_t from, i
 
 static void add_bias(const float *const *rows, int64_t stride, int64_t from, int64_t to,
                      float factor, float *s, int64_t ld) {
-    add_biases(rows, stride, from, to, factor, TERM_NUMBER, s, ld);
+    add_biases(rows, stride, from, to, factor, TERM_PLAIN, s, ld);
 }
 
 #endif

@@ -21,7 +21,7 @@ typedef struct rapti_problem {
     int64_t batch, heads, kv_heads, queries, keys, dim, value_dim;
     int64_t heads_per_kv; /* query heads per key/value head */
     float scale;
-    float unit;       /* scores in tiles are in octaves, log2(e) in them; 1 where materialised */
+    float unit;       /* what a score of 1 is in tiles: log2(e) octaves; 1 where materialised */
     float tile_scale; /* scale unit */
     int64_t position_shift; /* position(i) = i + position_shift */
     int32_t causal;

@@ -102,7 +102,8 @@ typedef int softmax_try_fn(float *s, int64_t ld, int64_t from, int64_t begin, in
 /* One lane vector, whose keys [seen.begin, seen.end) are visible to some lane. The shift of the
  * blocks before is tried first, unless that was in vain in the vector's last block: a try that
  * fails costs the vector's scores. It is a near one where neither mask nor limits put -inf into
- * the tile (a bias may, too, but most hold numbers), until one failed without need. */
+ * the tile (a bias may, too, but most hold numbers: it is added as one, and only a try may see
+ * that), until one failed without need. */
 static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_block *b, int64_t v,
                            rapti_range seen) {
     const rapti_kernels *kernels = s->plan->kernels;

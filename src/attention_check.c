@@ -11,7 +11,8 @@ static rapt_status check_what(rapt_context *context, const rapt_attention *what)
         return rapti_fail(context, RAPT_ERR_ARGUMENT, "causal: unknown value %d",
                           (int)what->causal);
     }
-    if ((what->scale.on & ~1) || (what->scale.on && !(fabsf(what->scale.value) <= 2.3e38f))) {
+    if ((what->scale.on & ~1) ||
+        (what->scale.on && !(fabsf(what->scale.value) <= RAPTI_LARGEST_SCORE))) {
         return rapti_fail(context, RAPT_ERR_ARGUMENT,
                           "scale: on %d, value %g, expected on 0 or 1 and a value up to 2.3e38",
                           what->scale.on, (double)what->scale.value);

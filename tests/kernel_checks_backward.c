@@ -13,6 +13,7 @@ typedef struct gradient_case {
     int64_t from, begin, end, to;
     bool sparse, wants_ds, drops; /* sparse: some scores are -inf */
     bool calm;                    /* lse and delta are finite */
+    bool far;                     /* lse of a lane is large, and scores are about as large */
 } gradient_case;
 
 typedef struct gradient_tiles {
@@ -25,6 +26,9 @@ static float random_score(rng *r, bool sparse) {
     if (sparse && rng_chance(r, 30)) { return -INFINITY; }
     return rng_chance(r, 20) ? -200.0f : (float)rng_uniform(r, -130.0, 0.0);
 }
+
+static const float far_lse[] = {4095, -4097, 1e5f, -1.1e7f, 1e9f, -1e12f, 2.2e38f, -2.3e38f};
+enum { FAR_COUNT = sizeof far_lse / sizeof far_lse[0] };
 
 static void fill_tiles(const gradient_tiles *x, const gradient_case *c, int64_t width, rng *r) {
     for (int64_t k = 0; k < TILE_KEYS; k++) {
@@ -39,12 +43,26 @@ static void fill_tiles(const gradient_tiles *x, const gradient_case *c, int64_t 
         x->lanes.at[i] = i == 1 && !c->calm ? NAN : (float)rng_uniform(r, -1.0, 1.0);
         x->lanes.at[x->lanes.ld + i] = random_float(r, c->calm ? 0 : 9);
     }
+    if (c->far) {
+        const float lse = far_lse[rng_range(r, 0, FAR_COUNT - 1)];
+        x->lanes.at[width - 1] = lse;
+        for (int64_t k = 0; k < TILE_KEYS; k++) {
+            const float score = lse * RAPTI_OCTAVES, beside = nextafterf(score, -INFINITY);
+            x->s.at[k * x->s.ld + width - 1] = k % 3 == 0   ? score
+                                               : k % 3 == 1 ? beside
+                                                            : score - (float)k;
+        }
+    }
 }
 
 /* P and dS of one element, from what the tiles held before. */
 static void expect_gradient(const rapti_kernels *k, const gradient_case *c, float s, float dp,
                             float kept, float lse, float delta, float *p, float *ds) {
-    const float x = multiply_add(kernels_fused(k), -lse, RAPTI_OCTAVES, s);
+    float x = multiply_add(kernels_fused(k), -lse, RAPTI_OCTAVES, s);
+    if (fabsf(lse) >= 4096.0f && isfinite(lse)) {
+        const float rounded = lse * RAPTI_OCTAVES;
+        x = fminf(0.0f, s - rounded + fabsf(lse) * 0x1.8p-23f);
+    }
     k->exp2_inline(&x, p, 1);
     if (x < -100.0f) { *p = 0.0f; }
     const float product = c->drops ? dp * kept : dp;
@@ -117,7 +135,8 @@ int check_score_gradient(const rapti_kernels *k, FILE *log) {
         gradient_case c = {.sparse = seed & 1,
                            .wants_ds = seed >> 1 & 1,
                            .drops = seed >> 2 & 1,
-                           .calm = seed >> 3 & 1};
+                           .calm = seed >> 3 & 1,
+                           .far = seed >> 4 & 1};
         c.from = rng_range(&r, 0, 9);
         c.begin = rng_range(&r, c.from, TILE_KEYS);
         c.end = rng_range(&r, c.begin, TILE_KEYS);

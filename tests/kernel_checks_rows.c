@@ -208,12 +208,12 @@ int check_all_finite(const rapti_kernels *k, FILE *log) {
 }
 
 /* ---- finish_rows: scale / sum and the product by it are rounded, 2 roundings and their product;
- * ln within 1 ulp (2 roundings' worth), then one more for unit shift + ln, two where
+ * ln within 1 ulp (2 roundings' worth), then one more for octave shift + ln, two where
  * not fused ---- */
 
 typedef struct finish_case {
     int64_t count, size, stride;
-    float scale, unit;
+    float scale, octave;
 } finish_case;
 
 static void compare_finished(tally *t, const finish_case *c, const plane *o, const float *sum,
@@ -234,10 +234,10 @@ static void compare_finished(tally *t, const finish_case *c, const plane *o, con
     }
 }
 
-static void compare_lse(tally *t, float unit, const float *shift, const float *sum,
+static void compare_lse(tally *t, float octave, const float *shift, const float *sum,
                         const float *lse) {
     for (int64_t i = 0; i < t->k->lanes; i++) {
-        const double ln = log((double)sum[i]), moved = (double)unit * (double)shift[i];
+        const double ln = log((double)sum[i]), moved = (double)octave * (double)shift[i];
         const double want = moved + ln, product = kernels_fused(t->k) ? 0.0 : fabs(moved);
         const double bound = UNIT_ROUNDOFF * (2.01 * fabs(ln) + 1.01 * fabs(want) + 1.01 * product);
         const bool good =
@@ -278,10 +278,10 @@ static void run_finish(tally *t, const finish_case *c) {
         out[i] = rows[i].first;
         guard_seal(&rows[i].block);
     }
-    t->k->finish_rows(o.at, o.ld, c->count, c->size, c->scale, c->unit,
+    t->k->finish_rows(o.at, o.ld, c->count, c->size, c->scale, c->octave,
                       (rapti_softmax_state){.shift = shift, .sum = sum}, out, c->stride, lse);
     compare_finished(t, c, &o, sum, out);
-    compare_lse(t, c->unit, shift, sum, lse);
+    compare_lse(t, c->octave, shift, sum, lse);
     for (int64_t i = 0; i < c->count; i++) {
         for (int64_t d = 0; d < c->size; d++) {
             guard_accept(&rows[i].block, (const uint8_t *)(out[i] + d * c->stride), sizeof(float));

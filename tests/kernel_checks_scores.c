@@ -31,7 +31,7 @@ static void take_scores(const score_case *c, int64_t lanes, plane *s, plane *bef
     plane_seal(s);
 }
 
-static float bias_factor(const score_case *c) { return c->keys % 2 ? RAPTI_OCTAVES : 1.0f; }
+static float bias_factor(const score_case *c) { return c->from % 2 ? RAPTI_OCTAVES : 1.0f; }
 
 /* `hidden` or the score plus the term, for each lane and key of [from, to). */
 static void compare_score(tally *t, const score_case *c, const plane *s, const plane *before,
@@ -131,7 +131,7 @@ static void run_mask(tally *t, const score_case *c) {
     return_scores(t, c, &s, &before);
 }
 
-/* add_bias instead of apply_bias: a score that is no number need not be the right one. */
+/* add_bias or apply_bias. */
 static void run_bias(tally *t, const score_case *c, bool adds) {
     static const float terms[] = {-INFINITY, INFINITY, NAN, -0.0f, 0x1p-149f, -3e38f};
     const int64_t lanes = t->k->lanes, count = c->to - c->from;
@@ -153,13 +153,10 @@ static void run_bias(tally *t, const score_case *c, bool adds) {
                                                s.at, c->ld);
     for (int64_t key = c->from; key < c->to; key++) {
         for (int64_t i = 0; i < lanes; i++) {
-            const float term = pointers[i][key * c->stride], got = s.at[key * c->ld + i];
-            const float least = term < -2.3e38f ? -2.3e38f : term;
-            const bool hidden = term == -INFINITY;
-            if (adds && (hidden || term < least)) {
-                if (!isfinite(got)) { continue; }
-            }
-            compare_score(t, c, &s, &before, key, i, hidden, least);
+            const float term = pointers[i][key * c->stride];
+            const bool low = !adds && term < -RAPTI_LARGEST_SCORE;
+            compare_score(t, c, &s, &before, key, i, !adds && term == -INFINITY,
+                          low ? -RAPTI_LARGEST_SCORE : term);
         }
     }
     for (int64_t i = 0; i < lanes; i++) { span_return(&rows[i]); }

@@ -372,7 +372,7 @@ static void try_floats(tally *t, float from, float to, uint32_t step) {
 }
 
 /* About where weights become denormal, where powers of two leave the floats, where the number that
- * shows them (exp.h) leaves its binade on either side, and everywhere. */
+ * shows them (vf_split) leaves its binade on either side, and everywhere. */
 int check_softmax_far(const rapti_kernels *k, FILE *log) {
     tally t = {k, "softmax_try_near, far scores", log, 0};
     static const struct {

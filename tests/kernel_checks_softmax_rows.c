@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  * kernel_checks_softmax_rows.c: softmax along the lanes and down columns. Exponentials come from
- * the table's own exp (which exp_checks.c holds to 1 ulp); what is done with them is checked bit by
- * bit: the order of sums, zeros, NaN. Columns must equal rows. */
+ * the table's own exp (which exp2_checks.c holds to 1 ulp); what is done with them is checked bit
+ * by bit: the order of sums, zeros, NaN. Columns must equal rows. */
 #include "kernel_checks.h"
 
 #include "kernel_tools.h"

@@ -23,7 +23,8 @@
 #include <string.h>
 
 enum { EXTRA = 6 };
-#define TINY_WEIGHT 0x1p-99 /* below 2^-100 it may be 0; with a margin of 2 */
+#define LARGEST_WEIGHT 1.001 /* lse is rounded */
+#define TINY_WEIGHT 0x1p-99  /* below 2^-100 it may be 0; with a margin of 2 */
 
 /* ---- One row ---- */
 
@@ -99,7 +100,7 @@ static void add_pair(const backward *x, int64_t index, int64_t n, double lse_err
     const double e =
         r->error[n] + ORACLE_U * (fabs(r->score[n] - lse) + 2 * fabs(lse) + 2.0) + lse_error;
     const double p_error =
-        (p > 0.0 ? p * expm1(fmin(e, 700.0)) : 0.0) + (p > 0.0 ? TINY_WEIGHT : 0.0);
+        p > 0.0 ? fmin(p * expm1(fmin(e, 700.0)), LARGEST_WEIGHT) + TINY_WEIGHT : 0.0;
     double dp_error = 0.0;
     const double dp = d_weight(x, n, &dp_error), sum = dp - x->d + x->dlse;
     const double sum_error =

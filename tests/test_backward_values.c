@@ -7,6 +7,7 @@
 
 #include <criterion/criterion.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -355,6 +356,50 @@ static double relative_rms(gradient_id id, double want[T][DIM]) {
     }
     return sqrt(error / size);
 }
+
+/* ---- Large scores ---- */
+
+/* `keys` keys, of whose values the gradient is 3 times their weight, all with one score: that of
+ * the key, or a bias. */
+static void equal_scores(float score, int64_t keys, bool as_bias) {
+    problem_init(&p, (shape){1, 1, 1, 3, keys, 1, 1});
+    p.what.scale = (rapt_scale){1, 1.0f};
+    problem_full_bias(&p);
+    fill_constant(&p, OP_Q, 1.0f);
+    fill_constant(&p, OP_K, as_bias ? 0.0f : score);
+    fill_constant(&p, OP_BIAS, as_bias ? score : 0.0f);
+    fill_constant(&p, OP_V, 1.0f);
+    snprintf(p.note, sizeof p.note, "%lld scores of %g", (long long)keys, (double)score);
+    backward_init(&c, &p);
+    for (int64_t i = 0; i < 3; i++) { *backward_at(&c, GRAD_DOUT, 0, 0, i, 0) = 1.0f; }
+    expect_backward(&c);
+    const double share = 1.0 / (double)keys, slip = fmin(1.0, 0x1p-21 * fabs((double)score));
+    for (int64_t j = 0; j < keys; j++) {
+        const double weight = (double)*backward_at(&c, GRAD_DV, 0, 0, j, 0) / 3.0;
+        const bool far = fabsf(score) > 6000.0f;
+        REQUIRE(far ? weight >= share - slip && weight <= 1.0 : fabs(weight - share) <= 1e-6 + slip,
+                "weight %.9g", weight);
+        REQUIRE(keys > 1 || !far || weight == 1.0, "weight %.9g", weight);
+        REQUIRE(isfinite(*backward_at(&c, GRAD_DK, 0, 0, j, 0)), "dk");
+    }
+    finish();
+}
+
+/* Half an ulp of lse can be many octaves: weights end at 1, and that of an only key is there. */
+Test(backward_values, large_scores) {
+    static const float sizes[] = {10,     300,  4090,   4100,   6001,  1e4f,  65504, 1.1e6f,
+                                  1.1e7f, 1e9f, 1.3e9f, 1.9e9f, 1e12f, 1e20f, 1e30f, 2.3e38f};
+    for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++) {
+        for (int way = 0; way < 8; way++) {
+            equal_scores(way & 1 ? -sizes[n] : sizes[n], way & 2 ? 4 : 1, way & 4);
+        }
+    }
+    for (int n = 0; n < 300; n++) { equal_scores(1e9f + 3333e3f * (float)n, 1, n % 2); }
+    equal_scores(-FLT_MAX, 4, true);
+    equal_scores(-FLT_MAX, 1, true);
+}
+
+/* ---- Accuracy ---- */
 
 /* PyTorch's error; plain C rounds once more than others, lse times log2(e). */
 static double error_bound(void) {

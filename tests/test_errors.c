@@ -94,7 +94,7 @@ Test(errors, unknown_enum_values_and_flags) {
 }
 
 Test(errors, numbers_out_of_range) {
-    const float refused[] = {NAN, -NAN, INFINITY, -INFINITY, 2.4e38f, -2.4e38f};
+    const float refused[] = {NAN, -NAN, INFINITY, -INFINITY, 2.4e38f, 2.31e38f, -2.4e38f};
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         valid()->what.scale = (rapt_scale){1, refused[i]};
         REFUSED(RAPT_ERR_ARGUMENT, "scale");

@@ -82,12 +82,13 @@ typedef struct rapt_attention_backward_operands {
  *           from an earlier call is large enough, or the caller gives some.
  * Numerics  f32 products as in the forward call; sums over blocks of some hundred queries or keys.
  *           lse must be that of these scores to rounding (any instruction set's, or the merge of
- *           several parts); where s - lse exceeds 88, p is meaningless. p below 2^-100 counts as 0:
- *           denormal gradients would take many times as long. Relative RMS error of dq, dk and dv
- *           on standard normal input, 1x12x1024x64, against double precision: below 5e-7. In the
- *           default floating-point environment, bitwise the same for any thread count, on every
- *           call, and for a batch item whatever else is in the batch (dbias: unless it is summed
- *           over the batch).
+ *           several parts); where s - lse exceeds 88, p is meaningless. Where |lse| exceeds 4096, p
+ *           has the error of its rounding and is at most 1; of a row's only key it is 1. p below
+ *           2^-100 counts as 0: denormal gradients would take many times as long. Relative RMS
+ *           error of dq, dk and dv on standard normal input, 1x12x1024x64, against double
+ *           precision: below 5e-7 (`scalar`: 5.5e-7). In the default floating-point environment,
+ *           bitwise the same for any thread count, on every call, and for a batch item whatever
+ *           else is in the batch (dbias: unless it is summed over the batch).
  * Threads   one context, one call at a time (context.h). Heads of 2048 queries and keys or more are
  *           worked on in cells of 512 or more, in an order that lets one head use many threads. A
  *           dbias that is summed over batch or heads makes these take turns: only cells run side by
