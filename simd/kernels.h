@@ -63,11 +63,18 @@ typedef struct rapti_product {
 /* The running state of the online softmax, one number per query. Scores, maximum and shift are in
  * octaves: exp is 2^. (softmax_exp_any: in units of 1.) */
 typedef struct rapti_softmax_state {
-    float *max;     /* largest score so far (but see softmax_try_near), -inf at the start */
+    float *max;     /* largest score so far (but see softmax_end_near), -inf at the start */
     float *sum;     /* sum of 2^(score - shift), 0 at the start */
     float *shift;   /* what is subtracted: near max (softmax.h), 0 at the start */
     float *rescale; /* factor that the last block put on everything before it */
 } rapti_softmax_state;
+
+/* A block of one lane vector that is weighed in parts (softmax_near); all 0 at its beginning. */
+typedef struct rapti_near_sums {
+    float even[RAPTI_MAX_LANES], odd[RAPTI_MAX_LANES];
+    char seen[RAPTI_MAX_LANES * sizeof(float)];
+    int64_t keys;
+} rapti_near_sums;
 
 /* What becomes of the sums S of a matrix product: C = alpha S + beta C + bias. */
 typedef struct rapti_product_end {
@@ -189,11 +196,14 @@ typedef struct rapti_kernels {
      * the scores spoilt and the state as it was. */
     int (*softmax_try)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                        rapti_softmax_state state);
-    /* The same for begin < end, faster, and without a look at each score: it refuses also where a
-     * lane's weights are many and near 2^12, or reach below 2^-111. Of `max` it leaves only what
-     * matters: some number within the neighbourhood of the shift. */
-    int (*softmax_try_near)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
-                            int64_t to, rapti_softmax_state state);
+    /* The same in parts and faster, without a look at each score: the next `keys` keys of the
+     * block, an even number but for the last; and what softmax_try does in the end, for at least
+     * one key. It refuses also where a lane's weights are many and near 2^12, or reach below
+     * 2^-111. Of `max` it leaves only what matters: some number within the neighbourhood of the
+     * shift. */
+    void (*softmax_near)(float *s, int64_t ld, int64_t keys, rapti_softmax_state state,
+                         rapti_near_sums *sums);
+    int (*softmax_end_near)(const rapti_near_sums *sums, rapti_softmax_state state);
     /* softmax_exp with e for 2, and SLEEF's exponential; results below 2^-126 are 0 as well. */
     void (*softmax_exp_any)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
                             int64_t to, rapti_softmax_state state);

@@ -16,6 +16,8 @@
 #include "exp2.h"
 #include "kernels.h"
 
+#include <string.h>
+
 /* The neighbourhood. Sums stay below 2^12 per key, and a weight that is made 0 is below 2^-114 of
  * the largest. */
 static const float SLACK = 12.0f;
@@ -145,12 +147,10 @@ RAPTI_INLINE vf weigh_unmoved(float *s, int64_t ld, int64_t begin, int64_t end, 
     return weigh_block(s, ld, begin, end, (weighing){exp, 1, tracks}, w);
 }
 
-static void take_block(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
-                       vf max, vf sum, rapti_softmax_state state) {
+static void take_block(vf max, vf sum, rapti_softmax_state state) {
     vf_store(state.max, max);
     vf_store(state.sum, sum);
     vf_store(state.rescale, vf_set1(1.0f));
-    clear_outside(s, ld, from, begin, end, to);
 }
 
 /* A sum of NaN is refused as well: the maximum may have lost sight of the NaN, and the bits of a
@@ -164,25 +164,41 @@ static int softmax_try(float *s, int64_t ld, int64_t from, int64_t begin, int64_
     if (!vm_all(vf_eq(next_shift(old_max, max, shift), shift)) || !vm_all(vf_eq(sum, sum))) {
         return 0;
     }
-    take_block(s, ld, from, begin, end, to, max, sum, state);
+    take_block(max, sum, state);
+    clear_outside(s, ld, from, begin, end, to);
     return 1;
+}
+
+_Static_assert(sizeof(vr) <= sizeof(((rapti_near_sums *)0)->seen), "what is seen has no room");
+
+static void softmax_near(float *s, int64_t ld, int64_t keys, rapti_softmax_state state,
+                         rapti_near_sums *sums) {
+    const vf shift = vf_load(state.shift);
+    block_sums w = start_sums(shift, shift);
+    if (sums->keys > 0) {
+        w.even = vf_load(sums->even);
+        w.odd = vf_load(sums->odd);
+        memcpy(&w.seen, sums->seen, sizeof w.seen);
+    }
+    (void)weigh_unmoved(s, ld, 0, keys, EXP2_NORMAL, 0, &w);
+    vf_store(sums->even, w.even);
+    vf_store(sums->odd, w.odd);
+    memcpy(sums->seen, &w.seen, sizeof w.seen);
+    sums->keys += keys;
 }
 
 /* The block's sum tells enough of its maximum: no weight is above it, and one is not below an nth
  * of it. (Only a lane's first keys can be too low, and their sum is that of all.) The two bounds
  * stay away from 2^12 and 2^-12 by more than rounding. What is kept as the maximum will only be
  * asked whether it is -inf, and the next one whether it is too high. */
-static int softmax_try_near(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
-                            int64_t to, rapti_softmax_state state) {
-    const vf most = vf_set1(4000.0f), least = vf_set1(2.5e-4f * (float)(end - begin));
-    const vf shift = vf_load(state.shift);
-    block_sums w = start_sums(shift, shift);
-    const vf block = weigh_unmoved(s, ld, begin, end, EXP2_NORMAL, 0, &w);
+static int softmax_end_near(const rapti_near_sums *sums, rapti_softmax_state state) {
+    const vf most = vf_set1(4000.0f), least = vf_set1(2.5e-4f * (float)sums->keys);
+    const vf block = vf_add(vf_load(sums->even), vf_load(sums->odd));
     const vf sum = vf_add(vf_load(state.sum), block);
-    if (!vr_normal(w.seen) || !vm_all(vf_lt(block, most)) || !vm_all(vf_lt(least, sum))) {
-        return 0;
-    }
-    take_block(s, ld, from, begin, end, to, vf_max(vf_load(state.max), shift), sum, state);
+    vr seen;
+    memcpy(&seen, sums->seen, sizeof seen);
+    if (!vr_normal(seen) || !vm_all(vf_lt(block, most)) || !vm_all(vf_lt(least, sum))) { return 0; }
+    take_block(vf_max(vf_load(state.max), vf_load(state.shift)), sum, state);
     return 1;
 }
 

@@ -96,31 +96,26 @@ void rapti_attention_score(const rapti_task_state *s, const rapti_group *g, cons
     rapti_attention_multiply_keys(s, g, b, &keys);
 }
 
-typedef int softmax_try_fn(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end,
-                           int64_t to, rapti_softmax_state state);
-
 /* One lane vector, whose keys [seen.begin, seen.end) are visible to some lane. The shift of the
  * blocks before is tried first, unless that was in vain in the vector's last block: a try that
- * fails costs the vector's scores. It is a near one where neither mask nor limits put -inf into
- * the tile (a bias may, too, but most hold numbers: it is added as one, and only a try may see
- * that), until one failed without need. */
+ * fails costs the vector's scores. near: the try was made while they were computed; null = not. */
 static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_block *b, int64_t v,
-                           rapti_range seen) {
+                           rapti_range seen, const rapti_near_sums *near) {
     const rapti_kernels *kernels = s->plan->kernels;
     const int64_t lane = v * kernels->lanes;
     const rapti_softmax_state state = rapti_vector_state(g, lane);
     rapti_tries *tries = &g->tries[v];
-    const int tried = !tries->vain;
-    const int near = tried && !tries->wide && !s->p->mask.data && !rapti_attention_limited(g, b);
     float *scores = s->scores + lane;
     if (near) {
-        rapti_attention_add_bias(s, g, b, lane, s->scores);
+        if (kernels->softmax_end_near(near, state)) { return; }
     } else {
         rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
+        if (!tries->vain &&
+            kernels->softmax_try(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state)) {
+            return;
+        }
     }
-    if (tried) {
-        softmax_try_fn *const try = near ? kernels->softmax_try_near : kernels->softmax_try;
-        if (try(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state)) { return; }
+    if (!tries->vain) {
         const rapti_key_rows keys = score_rows(s, g);
         multiply_part(s, g, b, &keys, seen, v, 1);
         rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
@@ -131,12 +126,55 @@ static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_bloc
     kernels->softmax_exp(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state);
 }
 
-static void softmax_step(rapti_task_state *s, rapti_group *g, const rapti_block *b) {
+/* A near try is made where neither mask nor limits put -inf into the tile (a bias may, too, but
+ * most hold numbers: it is added as one, and only a try may see that), until one failed without
+ * need. */
+static int tries_near(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
+                      int64_t v) {
+    return !g->tries[v].vain && !g->tries[v].wide && !s->p->mask.data &&
+           !rapti_attention_limited(g, b);
+}
+
+/* Floats of a tile that stay in the first cache level beside the queries. */
+enum { NEAR_FLOATS = 4096 };
+
+/* Scores and weights, part by part: weights are computed while the part's scores are in L1. */
+static void score_near(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
+                       rapti_ahead ahead, rapti_near_sums *sums) {
+    const rapti_kernels *kernels = s->plan->kernels;
+    const int64_t part = rapti_max(2, NEAR_FLOATS / g->lanes / 2 * 2);
+    rapti_key_rows rows = score_rows(s, g);
+    rows.prefetch = g->started ? NULL : s->prefetch;
+    rows.ahead = ahead;
+    for (rapti_range keys = {b->from, b->from}; keys.end < b->to; keys.begin = keys.end) {
+        keys.end = rapti_min(keys.begin + part, b->to);
+        multiply_part(s, g, b, &rows, keys, 0, g->vectors);
+        rows.ahead.bytes = 0; /* asked for once */
+        for (int64_t v = 0; v < g->vectors; v++) {
+            const int64_t lane = v * kernels->lanes;
+            if (!tries_near(s, g, b, v)) { continue; }
+            rapti_attention_add_bias(s, g, b, lane, keys, s->scores);
+            kernels->softmax_near(s->scores + keys.begin * g->lanes + lane, g->lanes,
+                                  keys.end - keys.begin, rapti_vector_state(g, lane), &sums[v]);
+        }
+    }
+}
+
+/* P in the place of scores. */
+static void weigh(rapti_task_state *s, rapti_group *g, const rapti_block *b, rapti_ahead ahead) {
     const int64_t width = s->plan->kernels->lanes;
+    rapti_near_sums sums[RAPTI_MAX_GROUP_VECTORS] = {0};
+    int near = 0;
+    for (int64_t v = 0; v < g->vectors; v++) { near |= tries_near(s, g, b, v); }
+    if (near) {
+        score_near(s, g, b, ahead, sums);
+    } else {
+        rapti_attention_score(s, g, b, ahead);
+    }
     for (int64_t v = 0; v < g->vectors; v++) {
         const int64_t lane = v * width;
         const rapti_range seen = rapti_attention_seen(g, b, lane, lane + width - 1);
-        softmax_vector(s, g, b, v, seen);
+        softmax_vector(s, g, b, v, seen, sums[v].keys > 0 ? &sums[v] : NULL);
         rapti_attention_drop(s, g, b, lane, seen.begin, seen.end, s->scores);
     }
 }
@@ -204,7 +242,6 @@ void rapti_attention_add_values(const rapti_task_state *s, rapti_group *g, const
 
 void rapti_attention_attend(rapti_task_state *s, rapti_group *g, const rapti_block *b,
                             int values_finite, rapti_ahead ahead) {
-    rapti_attention_score(s, g, b, ahead);
-    softmax_step(s, g, b);
+    weigh(s, g, b, ahead);
     rapti_attention_add_values(s, g, b, values_finite);
 }

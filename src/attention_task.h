@@ -157,10 +157,10 @@ int rapti_attention_hides(const rapti_task_state *s, const rapti_group *g, const
 void rapti_attention_hide(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
                           int64_t lane, int64_t from, int64_t to, float *tile);
 
-/* The same, sooner, for keys [b->from, b->to) where neither mask nor limits hide one, for a softmax
+/* The same, sooner, for keys of the block where neither mask nor limits hide one, for a softmax
  * that refuses what is far: a bias of -inf may leave NaN instead, and one of -FLT_MAX -inf. */
 void rapti_attention_add_bias(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
-                              int64_t lane, float *tile);
+                              int64_t lane, rapti_range keys, float *tile);
 
 /* Dropout: puts 0 where the weight is dropped. */
 void rapti_attention_drop(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,

@@ -52,12 +52,12 @@ static void hide_limits(const rapti_task_state *s, const rapti_group *g, const r
 }
 
 void rapti_attention_add_bias(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
-                              int64_t lane, float *tile) {
+                              int64_t lane, rapti_range keys, float *tile) {
     const rapti_broadcast *bias = &s->p->bias;
     const char *rows[RAPTI_MAX_LANES];
     if (!bias->data) { return; }
     block_rows(s, g, b, lane, bias, sizeof(float), rows);
-    s->plan->kernels->add_bias((const float *const *)rows, bias->stride[3], b->from, b->to,
+    s->plan->kernels->add_bias((const float *const *)rows, bias->stride[3], keys.begin, keys.end,
                                s->p->unit, tile + lane, g->tile_ld);
 }
 
