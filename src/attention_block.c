@@ -145,11 +145,12 @@ static void score_near(const rapti_task_state *s, const rapti_group *g, const ra
     const int64_t part = rapti_max(2, NEAR_FLOATS / g->lanes / 2 * 2);
     rapti_key_rows rows = score_rows(s, g);
     rows.prefetch = g->started ? NULL : s->prefetch;
-    rows.ahead = ahead;
+    rows.ahead.at = ahead.at;
     for (rapti_range keys = {b->from, b->from}; keys.end < b->to; keys.begin = keys.end) {
         keys.end = rapti_min(keys.begin + part, b->to);
+        rows.ahead.at += rows.ahead.bytes;
+        rows.ahead.bytes = ahead.bytes * (keys.end - keys.begin) / (b->to - b->from);
         multiply_part(s, g, b, &rows, keys, 0, g->vectors);
-        rows.ahead.bytes = 0; /* asked for once */
         for (int64_t v = 0; v < g->vectors; v++) {
             const int64_t lane = v * kernels->lanes;
             if (!tries_near(s, g, b, v)) { continue; }
