@@ -147,7 +147,8 @@ typedef struct rapti_kernels {
     int32_t column_vectors; /* lane vectors in the widest register tile of columns */
     int32_t tile_rows;      /* rows of that tile */
     int32_t key_block;      /* keys per block */
-    int32_t few_lanes;      /* lanes up to which product_few pays, fewer than `lanes`; 0 = never */
+    int32_t near_floats; /* of a score tile that is weighed while it is in the first cache level */
+    int32_t few_lanes;   /* lanes up to which product_few pays, fewer than `lanes`; 0 = never */
 
     /* C = A B; and C = factor[i] * C + A B, rows of C in cache. Sums run over k in order. */
     void (*product)(const rapti_product *p);
@@ -196,11 +197,12 @@ typedef struct rapti_kernels {
      * the scores spoilt and the state as it was. */
     int (*softmax_try)(float *s, int64_t ld, int64_t from, int64_t begin, int64_t end, int64_t to,
                        rapti_softmax_state state);
-    /* The same in parts and faster, without a look at each score: the next `keys` keys of the
-     * block, an even number but for the last; and what softmax_try does in the end, for at least
-     * one key. It refuses also where a lane's weights are many and near 2^12, or reach below
-     * 2^-111. Of `max` it leaves only what matters: some number within the neighbourhood of the
-     * shift. */
+    /* The same faster, in parts, without a look at each score. softmax_near: weights of the next
+     * `keys` keys of a block, whose scores begin at `s`; an even number but for the last part. The
+     * state stays as it is until softmax_end_near, which takes the block (1) or refuses it as
+     * softmax_try does (0), for at least one key. It refuses also where a lane's weights are many
+     * and near 2^12, or reach below 2^-111. Of `max` it leaves only what matters: some number
+     * within the neighbourhood of the shift. */
     void (*softmax_near)(float *s, int64_t ld, int64_t keys, rapti_softmax_state state,
                          rapti_near_sums *sums);
     int (*softmax_end_near)(const rapti_near_sums *sums, rapti_softmax_state state);
@@ -233,7 +235,8 @@ typedef struct rapti_kernels {
     /* Keys [begin, end): P = 2^(S - lse log2(e)), or 0 if that is below 2^-100; dS = P * (Z * dP -
      * delta), then P = P * Z. dS is 0 where P was 0 or, in lanes whose lse + delta is not finite,
      * where S is -inf; both are 0 for the other keys of [from, to). P is at most 1, but for the
-     * rounding of S and lse up to 4096, and is 1 where these agree to rounding beyond. */
+     * rounding of S and lse below 4096; from there on it is 1 where S is the float of shift that
+     * finish_rows made this lse of. */
     void (*score_gradient)(const rapti_gradient *g);
 
     /* One lane vector of weights P and gradients X, keys [from, to): dots[lane] += the sum of

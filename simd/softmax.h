@@ -95,7 +95,7 @@ RAPTI_INLINE void weigh_keys(float *s, int64_t ld, const int n, const weighing h
     }
 }
 
-/* Returns the block's sum. */
+/* Returns the sum so far. */
 RAPTI_INLINE vf weigh_block(float *s, int64_t ld, int64_t begin, int64_t end, const weighing how,
                             block_sums *w) {
     int64_t k = begin;

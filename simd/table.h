@@ -40,6 +40,7 @@ const rapti_kernels RAPTI_JOIN(rapti_kernels_, VEC_ISA) = {
     .column_vectors = TILE_COLUMN_VECTORS,
     .tile_rows = TILE_ROWS,
     .key_block = TILE_KEY_BLOCK,
+    .near_floats = TILE_NEAR_FLOATS,
     .few_lanes = TILE_FEW_LANES,
     .product = product,
     .product_few = product_few,

@@ -17,8 +17,9 @@ enum { VEC_FUSED = 1 }; /* vf_fma rounds once */
 /* Register tiles, rows x vectors, for 1 to 4 vectors: 12 accumulators, 16 registers. */
 enum { TILE_ROWS_1 = 12, TILE_ROWS_2 = 6, TILE_ROWS_3 = 4, TILE_ROWS_4 = 3 };
 enum { TILE_GROUP_VECTORS = 2, TILE_COLUMN_VECTORS = 2, TILE_KEY_BLOCK = 128 };
-enum { TILE_FEW_LANES = 4 }; /* lanes up to which product_few pays */
-enum { EXP_TOGETHER = 2 };   /* vectors whose exponentials fit into the registers */
+enum { TILE_NEAR_FLOATS = 4096 }; /* a whole tile, which fits */
+enum { TILE_FEW_LANES = 4 };      /* lanes up to which product_few pays */
+enum { EXP_TOGETHER = 2 };        /* vectors whose exponentials fit into the registers */
 
 typedef __m256 vf;
 typedef __m256i vi;

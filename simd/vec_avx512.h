@@ -17,8 +17,9 @@ enum { VEC_FUSED = 1 }; /* vf_fma rounds once */
 /* Register tiles, rows x vectors, for 1 to 4 vectors: 24 accumulators, 32 registers. */
 enum { TILE_ROWS_1 = 16, TILE_ROWS_2 = 12, TILE_ROWS_3 = 8, TILE_ROWS_4 = 6 };
 enum { TILE_GROUP_VECTORS = 4, TILE_COLUMN_VECTORS = 4, TILE_KEY_BLOCK = 128 };
-enum { TILE_FEW_LANES = 4 }; /* lanes up to which product_few pays */
-enum { EXP_TOGETHER = 4 };   /* vectors whose exponentials fit into the registers */
+enum { TILE_NEAR_FLOATS = 4096 }; /* 16 kB of scores: a third of L1, beside queries and keys */
+enum { TILE_FEW_LANES = 4 };      /* lanes up to which product_few pays */
+enum { EXP_TOGETHER = 4 };        /* vectors whose exponentials fit into the registers */
 
 typedef __m512 vf;
 typedef __m512i vi;

@@ -30,8 +30,9 @@ enum { VEC_FUSED = 1 }; /* vf_fma rounds once */
  * 16 accumulators or more. */
 enum { TILE_ROWS_1 = 16, TILE_ROWS_2 = 10, TILE_ROWS_3 = 8, TILE_ROWS_4 = 6 };
 enum { TILE_GROUP_VECTORS = 4, TILE_COLUMN_VECTORS = 4, TILE_KEY_BLOCK = 128 };
-enum { TILE_FEW_LANES = 0 }; /* product_few: not measured, and with 4 lanes little to gain */
-enum { EXP_TOGETHER = 4 };   /* vectors whose exponentials fit into the registers */
+enum { TILE_NEAR_FLOATS = 4096 }; /* more than a tile: weighed as a whole */
+enum { TILE_FEW_LANES = 0 };      /* product_few: not measured, and with 4 lanes little to gain */
+enum { EXP_TOGETHER = 4 };        /* vectors whose exponentials fit into the registers */
 
 typedef float32x4_t vf;
 typedef int32x4_t vi;

@@ -15,8 +15,9 @@
 enum { VEC_LANES = 4 };
 enum { TILE_ROWS_1 = 8, TILE_ROWS_2 = 6, TILE_ROWS_3 = 4, TILE_ROWS_4 = 3 };
 enum { TILE_GROUP_VECTORS = 2, TILE_COLUMN_VECTORS = 2, TILE_KEY_BLOCK = 128 };
-enum { TILE_FEW_LANES = 0 }; /* product_few: squares cost plain C more than they save */
-enum { EXP_TOGETHER = 2 };   /* vectors whose exponentials fit into the registers */
+enum { TILE_NEAR_FLOATS = 4096 }; /* more than a tile: weighed as a whole */
+enum { TILE_FEW_LANES = 0 };      /* product_few: squares cost plain C more than they save */
+enum { EXP_TOGETHER = 2 };        /* vectors whose exponentials fit into the registers */
 #endif
 
 enum { VEC_FUSED = 0 }; /* vf_fma rounds twice */

@@ -9,6 +9,7 @@
  * the row and the keys that it sees. */
 #include "attention_task.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* 1 if product_few is the faster one for the last of the product's vectors. */
@@ -106,6 +107,7 @@ static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_bloc
     const rapti_softmax_state state = rapti_vector_state(g, lane);
     rapti_tries *tries = &g->tries[v];
     float *scores = s->scores + lane;
+    assert(!near || !tries->vain);
     if (near) {
         if (kernels->softmax_end_near(near, state)) { return; }
     } else {
@@ -135,21 +137,21 @@ static int tries_near(const rapti_task_state *s, const rapti_group *g, const rap
            !rapti_attention_limited(g, b);
 }
 
-/* Floats of a tile that stay in the first cache level beside the queries. */
-enum { NEAR_FLOATS = 4096 };
-
-/* Scores and weights, part by part: weights are computed while the part's scores are in L1. */
+/* Scores of all lane vectors, and weights of those that try near: part by part, so that a part's
+ * scores are still in the first cache level. */
 static void score_near(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
                        rapti_ahead ahead, rapti_near_sums *sums) {
     const rapti_kernels *kernels = s->plan->kernels;
-    const int64_t part = rapti_max(2, NEAR_FLOATS / g->lanes / 2 * 2);
+    const int64_t most = rapti_max(2, kernels->near_floats / g->lanes), all = b->to - b->from;
+    const int64_t parts = rapti_divide_up(all, most);
+    const int64_t part = rapti_round_up(rapti_divide_up(all, parts), 2);
     rapti_key_rows rows = score_rows(s, g);
     rows.prefetch = g->started ? NULL : s->prefetch;
     rows.ahead.at = ahead.at;
     for (rapti_range keys = {b->from, b->from}; keys.end < b->to; keys.begin = keys.end) {
         keys.end = rapti_min(keys.begin + part, b->to);
         rows.ahead.at += rows.ahead.bytes;
-        rows.ahead.bytes = ahead.bytes * (keys.end - keys.begin) / (b->to - b->from);
+        rows.ahead.bytes = ahead.bytes * (keys.end - keys.begin) / all;
         multiply_part(s, g, b, &rows, keys, 0, g->vectors);
         for (int64_t v = 0; v < g->vectors; v++) {
             const int64_t lane = v * kernels->lanes;
@@ -161,8 +163,9 @@ static void score_near(const rapti_task_state *s, const rapti_group *g, const ra
     }
 }
 
-/* P in the place of scores. */
-static void weigh(rapti_task_state *s, rapti_group *g, const rapti_block *b, rapti_ahead ahead) {
+/* Scores, and P in their place. */
+static void score_and_weigh(rapti_task_state *s, rapti_group *g, const rapti_block *b,
+                            rapti_ahead ahead) {
     const int64_t width = s->plan->kernels->lanes;
     rapti_near_sums sums[RAPTI_MAX_GROUP_VECTORS] = {0};
     int near = 0;
@@ -243,6 +246,6 @@ void rapti_attention_add_values(const rapti_task_state *s, rapti_group *g, const
 
 void rapti_attention_attend(rapti_task_state *s, rapti_group *g, const rapti_block *b,
                             int values_finite, rapti_ahead ahead) {
-    weigh(s, g, b, ahead);
+    score_and_weigh(s, g, b, ahead);
     rapti_attention_add_values(s, g, b, values_finite);
 }

@@ -40,7 +40,8 @@ static void fill_tiles(const gradient_tiles *x, const gradient_case *c, int64_t 
         }
     }
     for (int64_t i = 0; i < width; i++) {
-        x->lanes.at[i] = i == 1 && !c->calm ? NAN : (float)rng_uniform(r, -1.0, 1.0);
+        x->lanes.at[i] =
+            i == 1 && !c->calm ? (c->drops ? NAN : INFINITY) : (float)rng_uniform(r, -1.0, 1.0);
         x->lanes.at[x->lanes.ld + i] = random_float(r, c->calm ? 0 : 9);
     }
     if (c->far) {

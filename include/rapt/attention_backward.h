@@ -82,8 +82,10 @@ typedef struct rapt_attention_backward_operands {
  *           from an earlier call is large enough, or the caller gives some.
  * Numerics  f32 products as in the forward call; sums over blocks of some hundred queries or keys.
  *           lse must be that of these scores to rounding (any instruction set's, or the merge of
- *           several parts); where s - lse exceeds 88, p is meaningless. Where |lse| exceeds 4096, p
- *           has the error of its rounding and is at most 1; of a row's only key it is 1. p below
+ *           several parts); where s - lse exceeds 88, p is meaningless. Where |lse| is 4096
+ *           or more, p has the error of its rounding and is at most 1; of a row's only key it is 1
+ *           if lse is from a forward call with the same rounding (not `scalar` with another set,
+ *           not one that gave weights). p below
  *           2^-100 counts as 0: denormal gradients would take many times as long. Relative RMS
  *           error of dq, dk and dv on standard normal input, 1x12x1024x64, against double
  *           precision: below 5e-7 (`scalar`: 5.5e-7). In the default floating-point environment,
