@@ -140,15 +140,14 @@ typedef struct rapt_attention_operands {
  *           within 1 ulp. Scores keep the relative precision of f32: each is multiplied by log2(e)
  *           and rounded, so one of 1000 moves by up to 1e-4. Above 2.3e38 they count as infinite
  *           (not where weights are asked for: there they end at FLT_MAX), and a finite bias below
- *           -2.3e38 as -2.3e38 (so a row of -FLT_MAX is a tie). Weights
- *           below 2^-114 of the row's largest may become 0. Error on standard
- *           normal input, 1x12x1024x64, against double precision: relative RMS below 4.1e-7. Sums
- *           are normalised last, with weights relative to a number within 2^12 of the largest:
- *           4096 * Tk * max|v| must stay below FLT_MAX, or rows turn into infinity or NaN; values
- *           below 4096 * FLT_MIN lose digits; a single visible value comes out to rounding. In the
- *           default floating-point environment, bitwise the same for any thread count, on every
- *           call, and for a batch item or a causal row whatever else is in the batch or later in
- *           the sequence.
+ *           -2.3e38 as -2.3e38 (so a row of -FLT_MAX is a tie). Weights below 2^-114 of the row's
+ *           largest may become 0. Error on standard normal input, 1x12x1024x64, against double
+ *           precision: relative RMS below 4.1e-7. Sums are normalised last, with weights relative
+ *           to a number within 2^12 of the largest: 4096 * Tk * max|v| must stay below FLT_MAX, or
+ *           rows turn into infinity or NaN; values below 4096 * FLT_MIN lose digits; a single
+ *           visible value comes out to rounding. In the default floating-point environment,
+ *           bitwise the same for any thread count, on every call, and for a batch item or a causal
+ *           row whatever else is in the batch or later in the sequence.
  * Dropout   limits of the counter: B x Hq and Tq at most 2^32, Tk at most 2^34 (RAPT_ERR_SHAPE).
  * Threads   one context, one call at a time (context.h).
  * Errors    RAPT_ERR_ARGUMENT (null pointer; unknown enum; window, scale, dropout or key length out

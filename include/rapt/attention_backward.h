@@ -85,12 +85,12 @@ typedef struct rapt_attention_backward_operands {
  *           several parts); where s - lse exceeds 88, p is meaningless. Where |lse| is 4096
  *           or more, p has the error of its rounding and is at most 1; of a row's only key it is 1
  *           if lse is from a forward call with the same rounding (not `scalar` with another set,
- *           not one that gave weights). p below
- *           2^-100 counts as 0: denormal gradients would take many times as long. Relative RMS
- *           error of dq, dk and dv on standard normal input, 1x12x1024x64, against double
- *           precision: below 5e-7 (`scalar`: 5.5e-7). In the default floating-point environment,
- *           bitwise the same for any thread count, on every call, and for a batch item whatever
- *           else is in the batch (dbias: unless it is summed over the batch).
+ *           not one that gave weights). p below 2^-100 counts as 0: denormal gradients would take
+ *           many times as long. Relative RMS error of dq, dk and dv on standard normal input,
+ *           1x12x1024x64, against double precision: below 5e-7 (`scalar`: 5.5e-7). In the default
+ *           floating-point environment, bitwise the same for any thread count, on every call, and
+ *           for a batch item whatever else is in the batch (dbias: unless it is summed over the
+ *           batch).
  * Threads   one context, one call at a time (context.h). Heads of 2048 queries and keys or more are
  *           worked on in cells of 512 or more, in an order that lets one head use many threads. A
  *           dbias that is summed over batch or heads makes these take turns: only cells run side by
