@@ -71,8 +71,8 @@ static void multiply_few(const rapti_product *p, int64_t columns) {
     real->product_few(p, columns);
 }
 
-/* Runs one query against 20 blocks of keys whose scores are `first`, first + step, ... */
-static void count_ways(float first, float step) {
+/* Runs equal queries against 20 blocks of keys whose scores are `first`, first + step, ... */
+static void count_ways(int64_t queries, float first, float step) {
     rapt_context *context = plain_context(1, NULL);
     real = context->kernels;
     rapti_kernels counted = *real;
@@ -82,9 +82,9 @@ static void count_ways(float first, float step) {
     counted.product_few = multiply_few;
     context->kernels = &counted;
     plain p;
-    plain_make(&p, (plain_sizes){1, 1, 1, 1, 20 * real->key_block, 16, 4}, 1);
+    plain_make(&p, (plain_sizes){1, 1, 1, queries, 20 * real->key_block, 16, 4}, 1);
     float *q = p.q.data, *k = p.k.data;
-    for (int i = 0; i < 16; i++) { q[i] = i == 0 ? 4.0f : 0.0f; } /* the scale is 1 / 4 */
+    for (int64_t i = 0; i < 16 * queries; i++) { q[i] = i % 16 ? 0.0f : 4.0f; } /* scale 1 / 4 */
     for (int64_t j = 0; j < 20 * real->key_block; j++) { k[16 * j] = first + step * (float)j; }
     near_tries = tries = two_passes = few_products = 0;
     cr_assert_eq(rapt_attention_forward(context, &p.what, &p.operands), RAPT_OK);
@@ -94,15 +94,17 @@ static void count_ways(float first, float step) {
 }
 
 Test(cut, ways_through_the_softmax) {
-    count_ways(0.0f, 0.0f);
+    count_ways(1, 0.0f, 0.0f);
     cr_expect(near_tries == 20 && tries == 0 && two_passes == 0);
     cr_expect_eq(few_products, real->few_lanes > 0 ? 20 : 0);
-    count_ways(0.0f, -100.0f); /* weights of 0: near tries are given up */
+    count_ways(1, 0.0f, -100.0f); /* weights of 0: near tries are given up */
     cr_expect(near_tries == 1 && tries == 19 && two_passes == 1, "%d near, %d, %d in two passes",
               near_tries, tries, two_passes);
-    count_ways(50.0f, 0.0f); /* the first block moves the shift, the second finds it in place */
+    count_ways(1, 50.0f, 0.0f); /* the first block moves the shift, the second finds it in place */
     cr_expect(near_tries == 19 && tries == 0 && two_passes == 2, "%d near, %d, %d in two passes",
               near_tries, tries, two_passes);
+    count_ways(3 * real->lanes, 0.0f, 0.0f); /* every lane vector of a group */
+    cr_expect(near_tries == 60 && tries == 0 && two_passes == 0, "%d near, %d", near_tries, tries);
 }
 
 /* ---- Rows beyond whose end there are others ---- */
