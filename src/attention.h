@@ -101,6 +101,10 @@ typedef struct rapti_task {
  * in the backward pass. */
 enum { RAPTI_TALL_GROUP = 3 };
 
+/* Floats between the keys of a score tile beside the lanes: down a column, keys shall not meet in
+ * the same few sets of the first cache level. */
+enum { RAPTI_TILE_PADDING = 16 };
+
 /* How the queries that share a key/value head are cut up. There are heads_per_kv * queries of them,
  * one per lane, position by position with the heads side by side: packed row r is query
  * r / heads_per_kv of head r % heads_per_kv. Neighbours see nearly the same keys, and heads that

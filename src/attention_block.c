@@ -113,7 +113,7 @@ static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_bloc
     } else {
         rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
         if (!tries->vain &&
-            kernels->softmax_try(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state)) {
+            kernels->softmax_try(scores, g->tile_ld, b->from, seen.begin, seen.end, b->to, state)) {
             return;
         }
     }
@@ -122,10 +122,10 @@ static void softmax_vector(rapti_task_state *s, rapti_group *g, const rapti_bloc
         multiply_part(s, g, b, &keys, seen, v, 1);
         rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
     }
-    tries->vain = kernels->softmax_max(scores, g->lanes, seen.begin, seen.end, state);
+    tries->vain = kernels->softmax_max(scores, g->tile_ld, seen.begin, seen.end, state);
     if (near && !tries->vain) { tries->wide = 1; }
     s->tries = *tries;
-    kernels->softmax_exp(scores, g->lanes, b->from, seen.begin, seen.end, b->to, state);
+    kernels->softmax_exp(scores, g->tile_ld, b->from, seen.begin, seen.end, b->to, state);
 }
 
 /* A near try is made where neither mask nor limits put -inf into the tile (a bias may, too, but
@@ -157,7 +157,7 @@ static void score_near(const rapti_task_state *s, const rapti_group *g, const ra
             const int64_t lane = v * kernels->lanes;
             if (!tries_near(s, g, b, v)) { continue; }
             rapti_attention_add_bias(s, g, b, lane, keys, s->scores);
-            kernels->softmax_near(s->scores + keys.begin * g->lanes + lane, g->lanes,
+            kernels->softmax_near(s->scores + keys.begin * g->tile_ld + lane, g->tile_ld,
                                   keys.end - keys.begin, rapti_vector_state(g, lane), &sums[v]);
         }
     }
@@ -188,9 +188,9 @@ static rapti_product value_product(const rapti_task_state *s, const rapti_group 
                                    const rapti_block *b, int64_t first, int64_t rows, int64_t from,
                                    int64_t to) {
     return (rapti_product){
-        .a = s->scores + from * g->lanes + first,
+        .a = s->scores + from * g->tile_ld + first,
         .a_row = 1,
-        .a_k = g->lanes,
+        .a_k = g->tile_ld,
         .b = b->v + (from - b->from) * b->v_row,
         .b_k = b->v_row,
         .c = g->o + first * s->value_ld,
@@ -226,12 +226,12 @@ static void add_all_values(const rapti_task_state *s, const rapti_group *g, cons
 /* A hidden key has weight 0, but 0 times NaN is NaN: leaves hidden terms out instead. */
 static void add_seen_values(const rapti_task_state *s, const rapti_group *g, const rapti_block *b) {
     const int64_t width = s->plan->kernels->lanes;
-    memset(s->seen, 0, (size_t)(b->to * g->lanes) * sizeof(float));
+    memset(s->seen, 0, (size_t)(b->to * g->tile_ld) * sizeof(float));
     for (int64_t v = 0; v < g->vectors; v++) {
         rapti_attention_hide(s, g, b, v * width, b->from, b->to, s->seen);
     }
     const rapti_product all = value_product(s, g, b, 0, g->rows, b->from, b->to);
-    s->plan->kernels->product_seen(&all, s->seen + b->from * g->lanes);
+    s->plan->kernels->product_seen(&all, s->seen + b->from * g->tile_ld);
 }
 
 void rapti_attention_add_values(const rapti_task_state *s, rapti_group *g, const rapti_block *b,

@@ -14,10 +14,11 @@ void *rapti_carve(rapti_carver *c, size_t bytes) {
 size_t rapti_attention_carve(rapti_task_state *s, void *scratch) {
     const rapti_plan *plan = s->plan;
     const size_t lanes = (size_t)plan->group_lanes, keys = (size_t)plan->kernels->key_block;
+    const size_t tile_row = (lanes + RAPTI_TILE_PADDING) * sizeof(float);
     rapti_carver c = {scratch, 0};
     s->value_ld = plan->value_vectors * plan->kernels->lanes;
-    s->scores = rapti_carve(&c, (size_t)plan->tile_keys * lanes * sizeof(float));
-    s->seen = rapti_carve(&c, keys * lanes * sizeof(float));
+    s->scores = rapti_carve(&c, (size_t)plan->tile_keys * tile_row);
+    s->seen = rapti_carve(&c, keys * tile_row);
     s->packed = rapti_carve(&c, keys * (size_t)s->value_ld * sizeof(float));
     s->prefetch = rapti_carve(&c, sizeof(rapti_prefetch));
     s->groups = rapti_carve(&c, (size_t)plan->task_groups * sizeof(rapti_group));
@@ -48,7 +49,8 @@ void rapti_attention_place_group(const rapti_task_state *s, int64_t index, rapti
     const int64_t width = s->plan->kernels->lanes;
     const int64_t first = rapti_attention_group_start(s->plan, index);
     g->vectors = rapti_attention_group_start(s->plan, index + 1) - first;
-    g->lanes = g->tile_ld = g->vectors * width;
+    g->lanes = g->vectors * width;
+    g->tile_ld = g->lanes + RAPTI_TILE_PADDING;
     g->first_row = first * width;
     g->rows = rapti_min(g->lanes, s->plan->rows - g->first_row);
     g->opened = g->started = 0;

@@ -18,7 +18,7 @@
 static rapti_task_state at_block(const rapti_task_state *s, const rapti_group *g, int64_t start) {
     const int64_t size = s->plan->kernels->key_block;
     rapti_task_state at = *s;
-    at.scores += (start - g->begin / size * size) * g->lanes;
+    at.scores += (start - g->begin / size * size) * g->tile_ld;
     return at;
 }
 
@@ -49,7 +49,8 @@ static void take_scores(const rapti_task_state *s, const rapti_group *g, const r
         float *rows[RAPTI_MAX_LANES];
         weight_rows(s, g, lane, b->start + b->from, rows);
         kernels->gather_lanes((const float *const *)rows, s->p->weights.stride[3], b->to - b->from,
-                              s->p->tile_scale, s->scores + b->from * g->lanes + lane, g->lanes);
+                              s->p->tile_scale, s->scores + b->from * g->tile_ld + lane,
+                              g->tile_ld);
     }
 }
 
@@ -58,7 +59,7 @@ static void find_max(const rapti_task_state *s, const rapti_group *g, const rapt
     for (int64_t lane = 0; lane < g->lanes; lane += width) {
         const rapti_range seen = rapti_attention_seen(g, b, lane, lane + width - 1);
         rapti_attention_hide(s, g, b, lane, seen.begin, seen.end, s->scores);
-        s->plan->kernels->softmax_max(s->scores + lane, g->lanes, seen.begin, seen.end,
+        s->plan->kernels->softmax_max(s->scores + lane, g->tile_ld, seen.begin, seen.end,
                                       rapti_vector_state(g, lane));
     }
 }
@@ -67,8 +68,8 @@ static void exponentiate(const rapti_task_state *s, const rapti_group *g, const 
     const int64_t width = s->plan->kernels->lanes;
     for (int64_t lane = 0; lane < g->lanes; lane += width) {
         const rapti_range seen = rapti_attention_seen(g, b, lane, lane + width - 1);
-        s->plan->kernels->softmax_exp_any(s->scores + lane, g->lanes, b->from, seen.begin, seen.end,
-                                          b->to, rapti_vector_state(g, lane));
+        s->plan->kernels->softmax_exp_any(s->scores + lane, g->tile_ld, b->from, seen.begin,
+                                          seen.end, b->to, rapti_vector_state(g, lane));
     }
 }
 
@@ -91,7 +92,7 @@ static void write_nan_rows(const rapti_task_state *s, const rapti_group *g, cons
     for (int64_t i = 0; i < count; i++) {
         if (!isnan(g->state.sum[lane + i])) { continue; }
         for (int64_t k = b->from; k < b->to; k++) {
-            const int none = s->seen[k * g->lanes + lane + i] == -INFINITY;
+            const int none = s->seen[k * g->tile_ld + lane + i] == -INFINITY;
             rows[i][k * stride] = none ? 0.0f : NAN;
         }
     }
@@ -117,7 +118,7 @@ static void write_weights(const rapti_task_state *s, const rapti_group *g, const
             factor[i] = sum == 0.0f ? 0.0f : scale / sum;
         }
         weight_rows(s, g, lane, b->start, rows);
-        kernels->scatter_lanes(s->scores + lane, g->lanes, b->from, b->to, count, factor, rows,
+        kernels->scatter_lanes(s->scores + lane, g->tile_ld, b->from, b->to, count, factor, rows,
                                s->p->weights.stride[3]);
         if (nan) { write_nan_rows(s, g, b, lane, count, rows); }
     }

@@ -8,7 +8,6 @@ enum {
     SET_BLOCKS = 2,     /* queries of a set, in key blocks */
     CELL_SIXTHS = 32,   /* least keys or queries of a cell: key blocks / 6 */
     LEAST_PARTS = 4,    /* fewer would cost more than they help */
-    TILE_PADDING = 16,  /* floats: the keys of a tile shall not meet in the same cache lines */
     COST_CLASSES = 64,  /* sorting tasks longest first, to within this many classes */
     PRODUCTS_COST = 5,  /* five products where the forward call has two, in halves of those */
     EFFICIENCY_GAIN = 5 /* per cent by which cells must beat whole heads */
@@ -176,7 +175,7 @@ static void cut_head(const rapt_context *context, const rapti_back_problem *p,
     plan->set_groups = rapti_min(rapti_max(1, SET_BLOCKS * plan->key_block / plan->cut.group_lanes),
                                  rapti_max(plan->cut.groups, 1));
     plan->set_lanes = plan->set_groups * plan->cut.group_lanes;
-    plan->tile_ld = plan->set_lanes + TILE_PADDING;
+    plan->tile_ld = plan->set_lanes + RAPTI_TILE_PADDING;
     plan->dim_ld = rapti_round_up(f->dim, lanes);
     plan->value_ld = plan->cut.value_vectors * lanes;
     plan->sum_ld = (p->sums_heads ? 1 : f->heads_per_kv) * lanes;
