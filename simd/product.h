@@ -23,22 +23,22 @@ RAPTI_INLINE product_stream start_stream(const rapti_product *p, const int full)
 
 /* One tile: rows x vectors accumulators. Literal sizes and full unrolling keep them in registers.
  * Prefetch: without `add`, A streams (keys of K): the first line of the next tile's rows, from
- * where the hardware goes on; with it, B streams (rows of V): the row a few ahead. */
+ * where the hardware goes on; with `fetch`, B does (rows of V): the row a few ahead. */
 RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const float *b, float *c,
                                const float *factor, const int rows, const int vectors,
-                               const int add, product_stream *stream) {
+                               const int add, int fetch, product_stream *stream) {
     const char *soon = stream ? stream->at : 0;
     const int64_t step = stream ? stream->step : 0;
-    const int64_t a_row = p->a_row, a_k = p->a_k, b_k = p->b_k;
+    const int64_t a_row = p->a_row, a_k = p->a_k, b_k = p->b_k, c_row = p->c_row;
     vf acc[16][4];
     RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
-        RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) { acc[i][v] = vf_zero(); }
+        RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) { acc[i][v] = vf_zero_apart(); }
     }
     if (!add) {
         RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) { vec_prefetch(a + (rows + i) * a_row); }
     }
     for (int64_t k = p->inner; k > 0; k--) {
-        if (add) {
+        if (fetch) {
             RAPTI_UNROLL(4) for (int v = 0; v < vectors; v += LINE_FLOATS / VEC_LANES) {
                 vec_prefetch(b + 8 * b_k + v * VEC_LANES);
             }
@@ -60,9 +60,11 @@ RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const flo
     }
     if (stream) { stream->at = soon; }
     RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
+        float *row = c + i * c_row;
+        const vf kept = add ? vf_set1(factor[i]) : vf_zero();
         RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) {
-            float *out = c + i * p->c_row + v * VEC_LANES;
-            vf_store(out, add ? vf_fma(vf_set1(factor[i]), vf_load(out), acc[i][v]) : acc[i][v]);
+            float *out = row + v * VEC_LANES;
+            vf_store(out, add ? vf_fma(kept, vf_load(out), acc[i][v]) : acc[i][v]);
         }
     }
 }
@@ -90,33 +92,38 @@ RAPTI_NOINLINE void prefetch_some(rapti_prefetch *prefetch) {
     }
 }
 
-/* All rows of a panel of 1 to 4 vectors: full tiles, then halves. `full` is literal. */
+/* All rows of a panel of 1 to 4 vectors: full tiles, then halves. `full` is literal. B is fetched by
+ * the first tile: the others find it in cache, where asking again costs each some 40 cycles. */
 RAPTI_INLINE void product_panel(const rapti_product *p, int64_t column, const int full,
                                 const int vectors, const int add, const int streams) {
     const float *b = p->b + column;
     product_stream stream = {0};
     if (streams) { stream = start_stream(p, full); }
     int64_t i = 0;
-#define RAPTI_TILE(rows)                                                                           \
+#define RAPTI_TILE(rows, fetch)                                                                    \
     product_tile(p, p->a + i * p->a_row, b, p->c + i * p->c_row + column, add ? p->factor + i : 0, \
-                 rows, vectors, add, streams ? &stream : 0)
+                 rows, vectors, add, fetch, streams ? &stream : 0)
     for (; i + full <= p->rows; i += full) {
         if (p->prefetch) { prefetch_some(p->prefetch); }
-        RAPTI_TILE(full);
+        if (add && i == 0) {
+            RAPTI_TILE(full, 1);
+        } else {
+            RAPTI_TILE(full, 0);
+        }
     }
     if (full > 8 && p->rows - i >= 8) {
-        RAPTI_TILE(8);
+        RAPTI_TILE(8, add && i == 0);
         i += 8;
     }
     if (full > 4 && p->rows - i >= 4) {
-        RAPTI_TILE(4);
+        RAPTI_TILE(4, add && i == 0);
         i += 4;
     }
     if (full > 2 && p->rows - i >= 2) {
-        RAPTI_TILE(2);
+        RAPTI_TILE(2, add && i == 0);
         i += 2;
     }
-    for (; i < p->rows; i++) { RAPTI_TILE(1); }
+    for (; i < p->rows; i++) { RAPTI_TILE(1, add && i == 0); }
 #undef RAPTI_TILE
 }
 

@@ -27,6 +27,7 @@ typedef __m256i vw; /* 64-bit lanes */
 typedef __m256 vm;  /* all ones or all zeros in each lane */
 
 RAPTI_INLINE vf vf_zero(void) { return _mm256_setzero_ps(); }
+RAPTI_INLINE vf vf_zero_apart(void) { return vf_zero(); }
 RAPTI_INLINE vf vf_set1(float x) { return _mm256_set1_ps(x); }
 RAPTI_INLINE vf vf_load(const float *p) { return _mm256_loadu_ps(p); }
 RAPTI_INLINE void vf_store(float *p, vf x) { _mm256_storeu_ps(p, x); }

@@ -27,6 +27,12 @@ typedef __m512i vw; /* 64-bit lanes */
 typedef __mmask16 vm;
 
 RAPTI_INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
+/* Compilers make one zero and copy it, and most copies take the place of an fma. */
+RAPTI_INLINE vf vf_zero_apart(void) {
+    vf zero;
+    __asm__ volatile("vpxord %0, %0, %0" : "=v"(zero)); /* volatile: each its own */
+    return zero;
+}
 RAPTI_INLINE vf vf_set1(float x) { return _mm512_set1_ps(x); }
 RAPTI_INLINE vf vf_load(const float *p) { return _mm512_loadu_ps(p); }
 RAPTI_INLINE void vf_store(float *p, vf x) { _mm512_storeu_ps(p, x); }

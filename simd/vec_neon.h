@@ -40,6 +40,7 @@ typedef uint64x2_t vw;
 typedef uint32x4_t vm; /* all ones or all zeros in each lane */
 
 RAPTI_INLINE vf vf_zero(void) { return vdupq_n_f32(0.0f); }
+RAPTI_INLINE vf vf_zero_apart(void) { return vf_zero(); }
 RAPTI_INLINE vf vf_set1(float x) { return vdupq_n_f32(x); }
 RAPTI_INLINE vf vf_load(const float *p) { return vld1q_f32(p); }
 RAPTI_INLINE void vf_store(float *p, vf x) { vst1q_f32(p, x); }

@@ -44,6 +44,7 @@ RAPTI_INLINE vf vf_set1(float x) {
     return r;
 }
 RAPTI_INLINE vf vf_zero(void) { return vf_set1(0.0f); }
+RAPTI_INLINE vf vf_zero_apart(void) { return vf_zero(); }
 RAPTI_INLINE vf vf_load(const float *p) {
     vf r;
     memcpy(&r, p, sizeof r);
