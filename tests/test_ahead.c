@@ -6,6 +6,7 @@
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Which tasks find their keys far ---- */
 
@@ -16,10 +17,10 @@ typedef struct listed {
     rapti_task *tasks;
 } listed;
 
-static void listed_make(listed *x, rapt_context *context, plain_sizes sizes,
+static void listed_make(listed *x, rapt_context *context, plain_sizes sizes, rapt_causal causal,
                         const rapt_tensor *lengths) {
     plain_make(&x->p, sizes, 1);
-    x->p.what.causal = RAPT_CAUSAL_BOTTOM_RIGHT;
+    x->p.what.causal = causal;
     x->p.operands.key_lengths = lengths;
     cr_assert_eq(rapti_attention_check(context, &x->p.what, &x->p.operands, 0, &x->problem),
                  RAPT_OK);
@@ -38,7 +39,8 @@ Test(ahead, first_task_of_each_head) {
     for (int32_t threads = 1; threads <= 5; threads++) {
         rapt_context *context = plain_context(threads, NULL);
         listed x;
-        listed_make(&x, context, (plain_sizes){2, 6, 3, 300, 500, 8, 8}, NULL);
+        listed_make(&x, context, (plain_sizes){2, 6, 3, 300, 500, 8, 8}, RAPT_CAUSAL_BOTTOM_RIGHT,
+                    NULL);
         bool seen[6] = {false};
         for (int64_t t = 0; t < x.plan.tasks; t++) {
             bool *head = &seen[x.tasks[t].batch * 3 + x.tasks[t].kv_head];
@@ -57,7 +59,7 @@ Test(ahead, heads_that_differ) {
     int64_t lengths[] = {500, 120};
     const rapt_tensor t = rapt_tensor_1d(RAPT_I64, lengths, 2);
     listed x;
-    listed_make(&x, context, (plain_sizes){2, 1, 1, 300, 500, 8, 8}, &t);
+    listed_make(&x, context, (plain_sizes){2, 1, 1, 300, 500, 8, 8}, RAPT_CAUSAL_BOTTOM_RIGHT, &t);
     for (int64_t n = 0; n < x.plan.tasks; n++) {
         cr_expect(rapti_attention_keys_far(&x.problem, &x.plan, n));
     }
@@ -103,7 +105,8 @@ Test(ahead, addresses) {
     for (int32_t threads = 1; threads <= 2; threads++) {
         rapt_context *context = plain_context(threads, NULL);
         listed x;
-        listed_make(&x, context, (plain_sizes){2, 6, 3, 300, 500, 96, 80}, NULL);
+        listed_make(&x, context, (plain_sizes){2, 6, 3, 300, 500, 96, 80}, RAPT_CAUSAL_BOTTOM_RIGHT,
+                    NULL);
         cr_assert(x.plan.far);
         const int64_t size = x.plan.kernels->key_block;
         for (int64_t t = 0; t < x.plan.tasks; t++) {
@@ -121,7 +124,8 @@ Test(ahead, nothing_to_ask_for) {
     rapt_context *context = plain_context(1, NULL);
     for (int small = 0; small < 2; small++) {
         listed x;
-        listed_make(&x, context, (plain_sizes){1, 4, 4, small ? 60 : 600, 700, 64, 64}, NULL);
+        listed_make(&x, context, (plain_sizes){1, 4, 4, small ? 60 : 600, 700, 64, 64},
+                    RAPT_CAUSAL_BOTTOM_RIGHT, NULL);
         rapti_task_state s = {.p = &x.problem, .plan = &x.plan, .tasks = x.tasks};
         if (!small) { x.problem.k.stride[2] = x.problem.v.stride[2] = 4 * 64; }
         rapti_attention_look_ahead(&s, x.plan.kernels->key_block, 700);
@@ -158,6 +162,109 @@ Test(ahead, pieces_add_up) {
             cr_expect(shares < 4 || total == 0, "sizes %d, %d shares", n, (int)shares);
         }
     }
+}
+
+/* ---- Products ask ---- */
+
+/* What products asked for, byte by byte, in one of the three inputs. */
+typedef struct asked {
+    const rapt_tensor *of;
+    uint8_t *times;
+    int64_t bytes;
+} asked;
+
+static asked asked_of[RAPTI_AHEAD];
+static int64_t asked_bytes, asking_products;
+static const rapti_kernels *real;
+
+static void note_stream(const rapti_product *p) {
+    if (p->stream_bytes == 0) { return; }
+    asked_bytes += p->stream_bytes;
+    asking_products++;
+    for (int i = 0; i < RAPTI_AHEAD; i++) {
+        const int64_t at = (const char *)p->stream - (const char *)asked_of[i].of->data;
+        if (at < 0 || at >= asked_of[i].bytes) { continue; }
+        cr_assert(p->stream_bytes <= asked_of[i].bytes - at);
+        for (int64_t n = 0; n < p->stream_bytes; n++) { asked_of[i].times[at + n]++; }
+        return;
+    }
+    cr_assert_fail("memory of none of the inputs");
+}
+
+static void multiply(const rapti_product *p) {
+    note_stream(p);
+    real->product(p);
+}
+
+static void multiply_few(const rapti_product *p, int64_t columns) {
+    note_stream(p);
+    real->product_few(p, columns);
+}
+
+/* All that the tasks of a list find to ask for, where every block is seen by every task. */
+static int64_t bytes_to_ask(const listed *x) {
+    const int64_t size = x->plan.kernels->key_block, keys = x->problem.keys;
+    int64_t bytes = 0;
+    for (int64_t task = 0; task < x->plan.tasks; task++) {
+        rapti_task_state s = {.p = &x->problem, .plan = &x->plan, .tasks = x->tasks, .task = task};
+        for (int64_t next = size; next < keys + size; next += size) {
+            rapti_attention_look_ahead(&s, next, keys);
+            for (int i = 0; i < RAPTI_AHEAD; i++) { bytes += s.ahead[i].bytes; }
+        }
+    }
+    return bytes;
+}
+
+/* One thread's products ask for no byte twice; without causal order for all, but for less than one
+ * byte each where a block is cut into parts. Two tasks per head, both of enough groups to ask for
+ * all three inputs; the last lanes are few. */
+static void check_products_ask(rapt_causal causal, const rapt_tensor *mask) {
+    rapt_context *context = plain_context(1, NULL);
+    listed x;
+    real = context->kernels;
+    const int64_t queries = 2 * 4 * real->group_vectors * real->lanes - real->lanes + 2;
+    listed_make(&x, context, (plain_sizes){1, 6, 6, queries, 700, 96, 80}, causal, NULL);
+    cr_assert(x.plan.far && x.plan.tasks == 2 * 6);
+    x.p.operands.mask = mask;
+    const rapt_tensor *inputs[RAPTI_AHEAD] = {&x.p.q, &x.p.k, &x.p.v};
+    for (int i = 0; i < RAPTI_AHEAD; i++) {
+        const int64_t *size = inputs[i]->size;
+        asked_of[i] = (asked){.of = inputs[i], .bytes = 4 * size[1] * size[2] * size[3]};
+        asked_of[i].times = calloc((size_t)asked_of[i].bytes, 1);
+    }
+    rapti_kernels counted = *real;
+    counted.product = multiply;
+    counted.product_few = multiply_few;
+    context->kernels = &counted;
+    asked_bytes = asking_products = 0;
+    cr_assert_eq(rapt_attention_forward(context, &x.p.what, &x.p.operands), RAPT_OK);
+    context->kernels = real;
+    const int64_t all = bytes_to_ask(&x);
+    const bool pieces =
+        real->group_vectors * real->lanes <= real->key_block; /* q no larger than k */
+    cr_expect(asked_bytes <= all, "%d of %d bytes", (int)asked_bytes, (int)all);
+    if (!causal && pieces) { cr_expect_gt(asked_bytes, all - asking_products); }
+    cr_expect_gt(asked_bytes, all / 2);
+    for (int i = 0; i < RAPTI_AHEAD; i++) {
+        int most = 0;
+        for (int64_t n = 0; n < asked_of[i].bytes; n++) {
+            most = asked_of[i].times[n] > most ? asked_of[i].times[n] : most;
+        }
+        cr_expect_eq(most, 1, "input %d: bytes asked for %d times", i, most);
+        free(asked_of[i].times);
+    }
+    listed_free(&x);
+    rapt_context_destroy(context);
+}
+
+Test(ahead, products_ask_once) {
+    static uint8_t sees[700];
+    memset(sees, 1, sizeof sees);
+    const int64_t size[] = {1, 1, 1, 700}, stride[] = {0, 0, 0, 1};
+    const rapt_tensor mask = rapt_tensor_strided(RAPT_BOOL, sees, 4, size, stride);
+    check_products_ask(RAPT_CAUSAL_NONE, NULL);
+    check_products_ask(RAPT_CAUSAL_NONE, &mask); /* no near tries: scores in one piece */
+    check_products_ask(RAPT_CAUSAL_BOTTOM_RIGHT, NULL);
 }
 
 /* ---- Limits ---- */
