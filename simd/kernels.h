@@ -53,6 +53,7 @@ typedef struct rapti_product {
     const float *factor; /* product_add: one number per row */
     int64_t rows, inner, vectors;
     rapti_prefetch *prefetch; /* null = none */
+    int b_far;                /* product_add: B is in no cache nearby: its rows are asked for */
 
     /* product, product_few: memory that will be used soon. They ask for all of it, evenly while
      * they run, into the second cache level. 0 bytes = none. */

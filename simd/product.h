@@ -6,7 +6,7 @@
 #include "common.h"
 #include "kernels.h"
 
-enum { LINE_FLOATS = 16 };
+enum { LINE_FLOATS = 16, ROWS_AHEAD = 8 };
 
 /* How a product goes through the memory that it asks for ahead of use: bytes per k. Many lines at
  * once would fill the queue of misses that the tile itself needs; one address per k, mostly in the
@@ -23,10 +23,10 @@ RAPTI_INLINE product_stream start_stream(const rapti_product *p, const int full)
 
 /* One tile: rows x vectors accumulators. Literal sizes and full unrolling keep them in registers.
  * Prefetch: without `add`, A streams (keys of K): the first line of the next tile's rows, from
- * where the hardware goes on; with `fetch`, B does (rows of V): the row a few ahead. */
+ * where the hardware goes on; with `fetch`, B does (rows of V): the row ROWS_AHEAD ahead. */
 RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const float *b, float *c,
                                const float *factor, const int rows, const int vectors,
-                               const int add, int fetch, product_stream *stream) {
+                               const int add, const int fetch, product_stream *stream) {
     const char *soon = stream ? stream->at : 0;
     const int64_t step = stream ? stream->step : 0;
     const int64_t a_row = p->a_row, a_k = p->a_k, b_k = p->b_k, c_row = p->c_row;
@@ -40,7 +40,7 @@ RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const flo
     for (int64_t k = p->inner; k > 0; k--) {
         if (fetch) {
             RAPTI_UNROLL(4) for (int v = 0; v < vectors; v += LINE_FLOATS / VEC_LANES) {
-                vec_prefetch(b + 8 * b_k + v * VEC_LANES);
+                vec_prefetch(b + ROWS_AHEAD * b_k + v * VEC_LANES);
             }
         }
         if (stream) {
@@ -60,11 +60,11 @@ RAPTI_INLINE void product_tile(const rapti_product *p, const float *a, const flo
     }
     if (stream) { stream->at = soon; }
     RAPTI_UNROLL(16) for (int i = 0; i < rows; i++) {
-        float *row = c + i * c_row;
-        const vf kept = add ? vf_set1(factor[i]) : vf_zero();
+        float *c_at = c + i * c_row;
+        const vf times = add ? vf_set1(factor[i]) : vf_zero();
         RAPTI_UNROLL(4) for (int v = 0; v < vectors; v++) {
-            float *out = row + v * VEC_LANES;
-            vf_store(out, add ? vf_fma(kept, vf_load(out), acc[i][v]) : acc[i][v]);
+            float *out = c_at + v * VEC_LANES;
+            vf_store(out, add ? vf_fma(times, vf_load(out), acc[i][v]) : acc[i][v]);
         }
     }
 }
@@ -92,38 +92,41 @@ RAPTI_NOINLINE void prefetch_some(rapti_prefetch *prefetch) {
     }
 }
 
-/* All rows of a panel of 1 to 4 vectors: full tiles, then halves. `full` is literal. B is fetched by
- * the first tile: the others find it in cache, where asking again costs each some 40 cycles. */
+/* All rows of a panel of 1 to 4 vectors: full tiles, then halves. `full` is literal. Rows of B that
+ * are far are fetched by the first tile: the others find them in the first or second cache level,
+ * where asking again costs a tile more than it gains (40 of 1536 cycles: AVX-512, 128 keys). The
+ * full tile is there twice, with the question outside of its loop. */
 RAPTI_INLINE void product_panel(const rapti_product *p, int64_t column, const int full,
                                 const int vectors, const int add, const int streams) {
     const float *b = p->b + column;
     product_stream stream = {0};
     if (streams) { stream = start_stream(p, full); }
     int64_t i = 0;
-#define RAPTI_TILE(rows, fetch)                                                                    \
+    const int fetch = add && p->b_far; /* while i is 0 */
+#define RAPTI_TILE(rows, fetches)                                                                  \
     product_tile(p, p->a + i * p->a_row, b, p->c + i * p->c_row + column, add ? p->factor + i : 0, \
-                 rows, vectors, add, fetch, streams ? &stream : 0)
+                 rows, vectors, add, fetches, streams ? &stream : 0)
     for (; i + full <= p->rows; i += full) {
         if (p->prefetch) { prefetch_some(p->prefetch); }
-        if (add && i == 0) {
+        if (fetch && i == 0) {
             RAPTI_TILE(full, 1);
         } else {
             RAPTI_TILE(full, 0);
         }
     }
     if (full > 8 && p->rows - i >= 8) {
-        RAPTI_TILE(8, add && i == 0);
+        RAPTI_TILE(8, fetch && i == 0);
         i += 8;
     }
     if (full > 4 && p->rows - i >= 4) {
-        RAPTI_TILE(4, add && i == 0);
+        RAPTI_TILE(4, fetch && i == 0);
         i += 4;
     }
     if (full > 2 && p->rows - i >= 2) {
-        RAPTI_TILE(2, add && i == 0);
+        RAPTI_TILE(2, fetch && i == 0);
         i += 2;
     }
-    for (; i < p->rows; i++) { RAPTI_TILE(1, add && i == 0); }
+    for (; i < p->rows; i++) { RAPTI_TILE(1, fetch && i == 0); }
 #undef RAPTI_TILE
 }
 

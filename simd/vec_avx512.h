@@ -27,7 +27,7 @@ typedef __m512i vw; /* 64-bit lanes */
 typedef __mmask16 vm;
 
 RAPTI_INLINE vf vf_zero(void) { return _mm512_setzero_ps(); }
-/* Compilers make one zero and copy it, and most copies take the place of an fma. */
+/* GCC makes one zero and copies it, and most copies take the place of an fma. */
 RAPTI_INLINE vf vf_zero_apart(void) {
     vf zero;
     __asm__ volatile("vpxord %0, %0, %0" : "=v"(zero)); /* volatile: each its own */

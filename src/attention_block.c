@@ -138,7 +138,8 @@ static int tries_near(const rapti_task_state *s, const rapti_group *g, const rap
 }
 
 /* Scores of all lane vectors, and weights of those that try near: part by part, so that a part's
- * scores are still in the first cache level. */
+ * scores (the lanes: nothing touches what lies between tile rows) are still in the first cache
+ * level. */
 static void score_near(const rapti_task_state *s, const rapti_group *g, const rapti_block *b,
                        rapti_ahead ahead, rapti_near_sums *sums) {
     const rapti_kernels *kernels = s->plan->kernels;
@@ -200,6 +201,7 @@ static rapti_product value_product(const rapti_task_state *s, const rapti_group 
         .inner = to - from,
         .vectors = s->plan->value_vectors,
         .prefetch = g->started ? NULL : s->prefetch,
+        .b_far = first == 0,
     };
 }
 

@@ -2,6 +2,7 @@
  * attention_group.c: groups of queries: their scratch memory, queries in, outputs out. */
 #include "attention_task.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ void *rapti_carve(rapti_carver *c, size_t bytes) {
 size_t rapti_attention_carve(rapti_task_state *s, void *scratch) {
     const rapti_plan *plan = s->plan;
     const size_t lanes = (size_t)plan->group_lanes, keys = (size_t)plan->kernels->key_block;
-    const size_t tile_row = (lanes + RAPTI_TILE_PADDING) * sizeof(float);
+    const size_t tile_row = (size_t)rapti_tile_ld(plan->group_lanes) * sizeof(float);
     rapti_carver c = {scratch, 0};
     s->value_ld = plan->value_vectors * plan->kernels->lanes;
     s->scores = rapti_carve(&c, (size_t)plan->tile_keys * tile_row);
@@ -50,7 +51,8 @@ void rapti_attention_place_group(const rapti_task_state *s, int64_t index, rapti
     const int64_t first = rapti_attention_group_start(s->plan, index);
     g->vectors = rapti_attention_group_start(s->plan, index + 1) - first;
     g->lanes = g->vectors * width;
-    g->tile_ld = g->lanes + RAPTI_TILE_PADDING;
+    g->tile_ld = rapti_tile_ld(g->lanes);
+    assert(g->lanes <= s->plan->group_lanes);
     g->first_row = first * width;
     g->rows = rapti_min(g->lanes, s->plan->rows - g->first_row);
     g->opened = g->started = 0;

@@ -54,7 +54,7 @@ typedef struct rapti_task_state {
     int64_t task;            /* index in it */
     int64_t batch, kv_head;
     int64_t value_ld; /* value_dim in whole vectors: floats between rows of o and packed */
-    float *scores;    /* [tile_keys][tile_ld] */
+    float *scores;    /* [tile_keys][tile_ld], of a full group or less */
     float *seen;      /* [key_block][tile_ld]: -inf where hidden, for the careful product */
     float *packed;    /* [key_block][value_ld] */
     rapti_prefetch *prefetch;
