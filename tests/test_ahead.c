@@ -188,7 +188,7 @@ static void note_stream(const rapti_product *p) {
         for (int64_t n = 0; n < p->stream_bytes; n++) { asked_of[i].times[at + n]++; }
         return;
     }
-    cr_assert_fail("memory of none of the inputs");
+    cr_assert(false, "memory of none of the inputs");
 }
 
 static void multiply(const rapti_product *p) {
