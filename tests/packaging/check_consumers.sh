@@ -7,6 +7,7 @@ set -euo pipefail
 build=$1 source=$2 work=$3
 consumer=$source/tests/packaging/consumer
 export CC=${CC:-cc} CXX=${CXX:-c++}
+export CMAKE_GENERATOR=Ninja # make need not be there
 
 die() { echo "FAILED: $*" >&2 && exit 1; }
 
