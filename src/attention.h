@@ -101,13 +101,6 @@ typedef struct rapti_task {
  * in the backward pass. */
 enum { RAPTI_TALL_GROUP = 3 };
 
-/* Floats between the keys of a score tile: an odd number of cache lines, for down a column, keys
- * would meet in the same few sets of the first cache level otherwise. */
-static inline int64_t rapti_tile_ld(int64_t lanes) {
-    const int64_t line = 16;
-    return (rapti_divide_up(lanes, line) | 1) * line;
-}
-
 /* How the queries that share a key/value head are cut up. There are heads_per_kv * queries of them,
  * one per lane, position by position with the heads side by side: packed row r is query
  * r / heads_per_kv of head r % heads_per_kv. Neighbours see nearly the same keys, and heads that

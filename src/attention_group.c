@@ -15,7 +15,7 @@ void *rapti_carve(rapti_carver *c, size_t bytes) {
 size_t rapti_attention_carve(rapti_task_state *s, void *scratch) {
     const rapti_plan *plan = s->plan;
     const size_t lanes = (size_t)plan->group_lanes, keys = (size_t)plan->kernels->key_block;
-    const size_t tile_row = (size_t)rapti_tile_ld(plan->group_lanes) * sizeof(float);
+    const size_t tile_row = (size_t)rapti_odd_lines(plan->group_lanes) * sizeof(float);
     rapti_carver c = {scratch, 0};
     s->value_ld = plan->value_vectors * plan->kernels->lanes;
     s->scores = rapti_carve(&c, (size_t)plan->tile_keys * tile_row);
@@ -51,7 +51,7 @@ void rapti_attention_place_group(const rapti_task_state *s, int64_t index, rapti
     const int64_t first = rapti_attention_group_start(s->plan, index);
     g->vectors = rapti_attention_group_start(s->plan, index + 1) - first;
     g->lanes = g->vectors * width;
-    g->tile_ld = rapti_tile_ld(g->lanes);
+    g->tile_ld = rapti_odd_lines(g->lanes);
     assert(g->lanes <= s->plan->group_lanes);
     g->first_row = first * width;
     g->rows = rapti_min(g->lanes, s->plan->rows - g->first_row);

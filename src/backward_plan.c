@@ -175,7 +175,7 @@ static void cut_head(const rapt_context *context, const rapti_back_problem *p,
     plan->set_groups = rapti_min(rapti_max(1, SET_BLOCKS * plan->key_block / plan->cut.group_lanes),
                                  rapti_max(plan->cut.groups, 1));
     plan->set_lanes = plan->set_groups * plan->cut.group_lanes;
-    plan->tile_ld = rapti_tile_ld(plan->set_lanes);
+    plan->tile_ld = rapti_odd_lines(plan->set_lanes);
     plan->dim_ld = rapti_round_up(f->dim, lanes);
     plan->value_ld = plan->cut.value_vectors * lanes;
     plan->sum_ld = (p->sums_heads ? 1 : f->heads_per_kv) * lanes;

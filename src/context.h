@@ -4,11 +4,18 @@
 #define RAPTI_CONTEXT_H
 
 #include "kernels.h"
+#include "numbers.h"
 
 #include <rapt/rapt.h>
 
 enum { RAPTI_MESSAGE_BYTES = 256, RAPTI_ALIGNMENT = 64 };
 enum { RAPTI_LINE = RAPTI_ALIGNMENT / (int)sizeof(float) }; /* floats of a cache line */
+
+/* At least so many floats, in an odd number of cache lines: rows an even number apart would meet in
+ * few sets of the caches, down a column. */
+static inline int64_t rapti_odd_lines(int64_t floats) {
+    return (rapti_divide_up(floats, RAPTI_LINE) | 1) * RAPTI_LINE;
+}
 
 /* Rounded up to RAPTI_ALIGNMENT. Precondition: bytes <= SIZE_MAX - RAPTI_ALIGNMENT + 1. */
 static inline size_t rapti_aligned(size_t bytes) {

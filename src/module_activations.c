@@ -13,8 +13,7 @@ int rapti_module_origin(const rapti_module_shape *shape, int role) {
     return first;
 }
 
-/* One buffer for each different input. Rows are an odd number of cache lines apart: neighbours
- * would compete for the same sets of the caches otherwise. */
+/* One buffer for each different input. */
 void rapti_projected_take(rapti_arena *arena, const rapti_pass *pass,
                           const rapti_module_shape *shape, int64_t items,
                           rapt_tensor projected[RAPTI_ROLES]) {
@@ -25,7 +24,7 @@ void rapti_projected_take(rapti_arena *arena, const rapti_pass *pass,
             if (rapti_module_origin(shape, role) == first) { columns += width; }
         }
         if (columns == 0) { continue; }
-        const int64_t row = (rapti_divide_up(columns, RAPTI_LINE) | 1) * RAPTI_LINE;
+        const int64_t row = rapti_odd_lines(columns);
         const int64_t size[3] = {items, shape->source[first].size[1], row};
         const rapt_tensor buffer = rapti_arena_tensor(arena, RAPT_F32, 3, size, RAPTI_ALIGNMENT);
         int64_t column = 0;

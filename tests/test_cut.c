@@ -49,9 +49,9 @@ Test(cut, groups) {
 Test(cut, rows_of_a_tile) {
     const int64_t line = 16, most = RAPTI_MAX_GROUP_VECTORS * RAPTI_MAX_LANES;
     for (int64_t lanes = 1; lanes <= most; lanes++) {
-        const int64_t ld = rapti_tile_ld(lanes);
+        const int64_t ld = rapti_odd_lines(lanes);
         cr_expect(ld >= lanes && ld < lanes + 2 * line && ld % line == 0 && ld / line % 2 == 1);
-        cr_expect(ld <= rapti_tile_ld(lanes + 1));
+        cr_expect(ld <= rapti_odd_lines(lanes + 1));
     }
 }
 
